@@ -1,0 +1,5 @@
+"""`python -m kryograph`."""
+
+from kryograph.cli import main
+
+main()

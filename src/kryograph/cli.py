@@ -1,0 +1,257 @@
+"""The command line: one command per thing that a person wants.
+
+Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
+2 misused, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+import kryograph
+from kryograph.data import DATASETS, Dataset, fetch, load
+from kryograph.errors import KryographError, UsageError
+from kryograph.experiments.runner import repeat
+from kryograph.experiments.settings import Column, choose, find_published
+from kryograph.report.terminal import err, progress, show_list, show_result
+from kryograph.results import Result
+from kryograph.systems import SYSTEMS, System, system
+from kryograph.training.loop import Conditions
+from kryograph.training.protocol import Run
+
+app = typer.Typer(
+    name="kryograph",
+    help="Label the nodes of a graph when only a handful of labels are known.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(rich_markup_mode=None, help="Files of the data sets.")
+app.add_typer(data_app, name="data")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="A folder with ind.* files (or set KRYOGRAPH_DATA)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command(epilog="Example: kryograph train --dataset citeseer --label-rate 1% --seeds 10")
+def train(
+    system_name: Annotated[
+        str, typer.Option("--system", help="See `kryograph systems`.")
+    ] = "truncated-krylov",
+    dataset: Annotated[str, typer.Option(help="See `kryograph datasets`.")] = "cora",
+    split: Annotated[str | None, typer.Option(help="'public', the default.")] = None,
+    label_rate: Annotated[
+        str | None, typer.Option(help="Draw random splits instead: '1%' of each class, rounded up.")
+    ] = None,
+    per_class: Annotated[
+        int | None, typer.Option(help="Draw random splits instead: this many nodes of each class.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many runs; their seeds are 0, 1, …")] = 10,
+    protocol: Annotated[
+        str, typer.Option(help="'validation' or 'no-validation': may validation labels be seen?")
+    ] = "validation",
+    settings: Annotated[
+        str, typer.Option(help="'default', or 'paper': those published for this column.")
+    ] = "default",
+    overrides: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a setting: --set hidden=64.")
+    ] = None,
+    operator: Annotated[str, typer.Option(help="Diffusion operator: 'sym' or 'rw'.")] = "sym",
+    device: Annotated[str, typer.Option(help="Where to train, as torch names it.")] = "cpu",
+    precision: Annotated[str, typer.Option(help="'float32' or 'bfloat16' (mixed).")] = "float32",
+    remove_unlabelled: Annotated[
+        bool,
+        typer.Option("--remove-unlabelled", help="Take nodes without a class out of the graph."),
+    ] = False,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Train a system over several seeds and print its test accuracy with a 95 % interval."""
+    if seeds < 1:
+        raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
+    how = _split(split, label_rate, per_class)
+    column = Column(dataset, str(how), protocol)
+    chosen, source = choose(system_name, column, settings, _overrides(overrides or []))
+    conditions = Conditions(device=device, precision=precision)
+    _train(
+        system(system_name, chosen, operator=operator),
+        load(dataset, data_dir=data_dir, remove_unlabelled=remove_unlabelled, notify=err.print),
+        how,
+        column,
+        source,
+        seeds,
+        conditions,
+        as_json,
+    )
+
+
+@app.command(epilog="Example: kryograph demo")
+def demo(data_dir: DataDir = None) -> None:
+    """Train truncated Krylov on Cora, five seeds (on a synthetic graph if Cora is out of reach)."""
+    name = "cora"
+    try:
+        data = load(name, data_dir=data_dir, notify=err.print)
+    except UsageError:
+        raise
+    except KryographError as error:
+        err.print(f"{error}\nCora cannot be had: this is the built-in synthetic citation graph.")
+        name = "synthetic"
+        data = load(name)
+    column = Column(name, "public", "validation")
+    chosen, source = choose("truncated-krylov", column, "default", {})
+    _train(
+        system("truncated-krylov", chosen), data, "public", column, source, 5, Conditions(), False
+    )
+
+
+@app.command(epilog="Example: kryograph systems --json")
+def systems(as_json: Json = False) -> None:
+    """List the systems that there are."""
+    entries = [
+        {"name": name, "summary": cls.summary, "paper": cls.paper} for name, cls in SYSTEMS.items()
+    ]
+    _show_entries(entries, as_json)
+
+
+@app.command(epilog="Example: kryograph datasets --json")
+def datasets(as_json: Json = False) -> None:
+    """List the data sets that there are."""
+    entries = [
+        {"name": name, "summary": entry.summary, "citation": entry.citation}
+        for name, entry in DATASETS.items()
+    ]
+    _show_entries(entries, as_json)
+
+
+@data_app.command("fetch", epilog="Example: kryograph data fetch cora citeseer pubmed")
+def data_fetch(
+    names: Annotated[list[str], typer.Argument(help="Data sets; see `kryograph datasets`.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Fill the cache ahead of time, so that later runs need no network."""
+    for name, files in fetch(names, data_dir=data_dir, notify=err.print).items():
+        err.print(f"{name}: {len(files.paths)} files in {files.folder}, from {files.source}")
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Label the nodes of a graph when only a handful of labels are known."""
+    if version:
+        print(kryograph.__version__)
+    elif context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def main() -> None:
+    """Run the command line; say what went wrong in a sentence."""
+    try:
+        code = app(standalone_mode=False)
+    except KryographError as error:
+        _fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        _fail(error.format_message(), error.exit_code)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+            raise
+        _fail("Out of memory: try a smaller --set hidden=… or --set order=….", 1)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"kryograph: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _train(
+    method: System,
+    data: Dataset,
+    how: str | int,
+    column: Column,
+    source: str,
+    seeds: int,
+    conditions: Conditions,
+    as_json: bool,
+) -> None:
+    err.print(f"{data.graph}, from {data.source}")
+    if str(data.graph.cleaning):
+        err.print(f"Edges: {data.graph.cleaning}.")
+    runs: list[Run] = []
+    interrupted = False
+    try:
+        with progress(seeds) as tracker:
+            for run in repeat(
+                method,
+                data,
+                how,
+                seeds=range(seeds),
+                protocol=column.protocol,
+                conditions=conditions,
+                on_epoch=tracker.epoch,
+            ):
+                runs.append(run)
+                tracker.run(run)
+    except KeyboardInterrupt:
+        interrupted = True
+        err.print(f"Interrupted: {len(runs)} of {seeds} runs are finished.")
+    if runs:
+        row = find_published(method.name, column)
+        result = Result(
+            system=method.name,
+            dataset=data.name,
+            split=column.split,
+            protocol=column.protocol,
+            operator=method.operator,
+            settings=method.settings.as_dict(),
+            settings_source=source,
+            device=conditions.device,
+            precision=conditions.precision,
+            threads=torch.get_num_threads(),
+            runs=tuple(runs),
+            paper=row.accuracy if row else None,
+        )
+        if as_json:
+            print(json.dumps(result.as_dict(), indent=2))
+        else:
+            show_result(result)
+    if interrupted:
+        raise typer.Exit(130)
+
+
+def _split(split: str | None, label_rate: str | None, per_class: int | None) -> str | int:
+    given = [value for value in (split, label_rate, per_class) if value is not None]
+    if len(given) > 1:
+        raise UsageError("Give one of --split, --label-rate and --per-class, not several.")
+    if split not in (None, "public"):
+        raise UsageError(
+            f"Unknown split {split!r}: there is 'public'; for random ones use --label-rate."
+        )
+    return given[0] if given else "public"
+
+
+def _overrides(pairs: list[str]) -> dict[str, str]:
+    values = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes NAME=VALUE, such as hidden=64; it got {pair!r}.")
+        values[name.strip()] = value.strip()
+    return values
+
+
+def _show_entries(entries: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(entries, indent=2))
+    else:
+        show_list((entry["name"], entry["summary"]) for entry in entries)

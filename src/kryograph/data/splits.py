@@ -1,0 +1,133 @@
+"""Random splits: some labelled nodes of each class train, 500 others validate and 1,000 test.
+
+A split depends on the labels, the counts and the seed, and on nothing else. Nodes without a label
+are in no part. The training counts are either the same for every class or a share of it, rounded
+up, so that no class is left without a training node.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from fractions import Fraction
+
+import numpy as np
+
+from kryograph.errors import UsageError
+from kryograph.graph import UNKNOWN, Indices, Split
+
+VALIDATION = 500
+TEST = 1_000
+
+
+def parse_rate(text: str) -> Fraction:
+    """The label rate that a text such as "1%" or "0.01" means, exactly.
+
+    Floating point would not do: 0.07 * 100 is a little more than 7, and rounds up to 8.
+
+    >>> parse_rate("0.5 %"), parse_rate("0.07") * 100
+    (Fraction(1, 200), Fraction(7, 1))
+    """
+    number, percent, rest = text.strip().partition("%")
+    try:
+        value = Decimal(number.strip())
+    except InvalidOperation:
+        value = Decimal("nan")
+    # An exponent in the thousands is a slip, and would be expanded digit by digit below.
+    if rest or not value.is_finite() or abs(value.adjusted()) > 30:
+        raise UsageError(f"The label rate {text!r} is not a number; write it like '1%' or '0.01'.")
+    if value <= 0:
+        raise UsageError(f"The label rate must be above 0; got {text!r}.")
+    rate = Fraction(value) / (100 if percent else 1)
+    if rate > 1:
+        hint = "" if percent else f"; {number.strip()} percent is written '{number.strip()}%'"
+        raise UsageError(f"The label rate {text!r} is more than 100%{hint}.")
+    return rate
+
+
+def rate_split(
+    labels: Indices, rate: str, *, seed: int, validation: int = VALIDATION, test: int = TEST
+) -> Split:
+    """A split that trains on ⌈n_c · p⌉ nodes of each class c, where n_c have a label.
+
+    >>> rate_split(np.arange(3000) % 7, "1%", seed=0)
+    Split('1% seed 0', 35 / 500 / 1,000)
+    """
+    share = parse_rate(rate)
+    sizes = _class_sizes(labels)
+    total = sum(sizes.values())
+    percent = f"{float(share * 100):g}%"
+    if total * share < len(sizes):
+        smallest = Context(prec=2, rounding=ROUND_CEILING).divide(
+            Decimal(100 * len(sizes)), Decimal(total)
+        )
+        raise UsageError(
+            f"{percent} of {total:,} labelled nodes is {float(total * share):.2g} labels, fewer "
+            f"than the {len(sizes)} classes; the smallest rate is {smallest:f}%."
+        )
+    counts = {label: math.ceil(size * share) for label, size in sizes.items()}
+    return _draw(f"{percent} seed {seed}", labels, counts, seed, validation, test)
+
+
+def per_class_split(
+    labels: Indices, k: int, *, seed: int, validation: int = VALIDATION, test: int = TEST
+) -> Split:
+    """A split that trains on k nodes of each class.
+
+    >>> per_class_split(np.arange(3000) % 7, 20, seed=0)
+    Split('20 per class seed 0', 140 / 500 / 1,000)
+    """
+    if k < 1:
+        raise UsageError(f"Each class needs at least 1 training node; got {k}.")
+    sizes = _class_sizes(labels)
+    smallest = min(sizes, key=lambda label: sizes[label])
+    if sizes[smallest] < k:
+        raise UsageError(
+            f"Class {smallest} has {sizes[smallest]:,} labelled nodes, fewer than the {k:,} asked "
+            f"for; ask for at most {sizes[smallest]:,} per class."
+        )
+    counts = dict.fromkeys(sizes, k)
+    return _draw(f"{k} per class seed {seed}", labels, counts, seed, validation, test)
+
+
+def _class_sizes(labels: Indices) -> dict[int, int]:
+    present, sizes = np.unique(labels[labels != UNKNOWN], return_counts=True)
+    if present.size == 0:
+        raise UsageError("No node has a label, so there is nothing to draw a split from.")
+    return dict(zip(present.tolist(), sizes.tolist(), strict=True))
+
+
+def _draw(
+    name: str,
+    labels: Indices,
+    counts: Mapping[int, int],
+    seed: int,
+    validation: int,
+    test: int,
+) -> Split:
+    if seed < 0:
+        raise UsageError(f"A seed must be 0 or more; got {seed}.")
+    if validation < 0 or test < 0:
+        raise UsageError(f"Part sizes must be 0 or more; got {validation} and {test}.")
+    rng = np.random.default_rng([seed])
+    train = np.concatenate(
+        [
+            rng.choice(np.flatnonzero(labels == label), count, replace=False)
+            for label, count in counts.items()
+        ]
+    )
+    rest = np.setdiff1d(np.flatnonzero(labels != UNKNOWN), train)
+    if rest.size < validation + test:
+        raise UsageError(
+            f"With {train.size:,} nodes for training, {rest.size:,} labelled nodes are left, too "
+            f"few for {validation:,} validation and {test:,} test nodes; train on fewer, or make "
+            "those parts smaller."
+        )
+    rest = rng.permutation(rest)
+    return Split(
+        name,
+        train=train,
+        validation=rest[:validation],
+        test=rest[validation : validation + test],
+    )

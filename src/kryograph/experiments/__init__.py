@@ -1,0 +1,1 @@
+"""Published and own settings, and the runner that repeats a run over seeds."""

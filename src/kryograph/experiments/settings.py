@@ -1,0 +1,140 @@
+"""Settings with their sources: the 81 rows that the paper prints, and our own defaults.
+
+The published rows are data (`published_settings.csv`). Numbers stand there as printed; where a
+printed number cannot be meant, `lr_read` holds what is used instead and `note` says why. Two things
+that a row does not give are added: one hidden Krylov layer (D4) and the classifier C of the paper's
+equation (D2).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from kryograph.data.splits import parse_rate
+from kryograph.errors import UsageError, unknown
+from kryograph.systems import SYSTEMS
+from kryograph.systems.settings import Settings
+
+_SETTINGS = (
+    "lr",
+    "weight_decay",
+    "hidden",
+    "layers",
+    "order",
+    "dropout",
+    "optimizer",
+    "classifier",
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the paper's tables: a data set, a label rate, a protocol."""
+
+    dataset: str
+    split: str
+    """"public", or a label rate as printed: "1%"."""
+    protocol: str
+
+    def __str__(self) -> str:
+        return f"{self.dataset} {self.split}, {self.protocol}"
+
+    def matches(self, other: Column) -> bool:
+        """Whether both are the same column, however the rate is written."""
+        if (self.dataset, self.protocol) != (other.dataset, other.protocol):
+            return False
+        if "public" in (self.split, other.split):
+            return self.split == other.split
+        return parse_rate(self.split) == parse_rate(other.split)
+
+
+@dataclass(frozen=True)
+class Published:
+    """One row: a system's settings for a column, and the accuracy that was printed for it."""
+
+    system: str
+    column: Column
+    settings: Settings
+    accuracy: float
+    source: str
+    note: str
+
+
+@cache
+def published() -> tuple[Published, ...]:
+    """All 81 rows in the order of the paper.
+
+    >>> row = published()[25]
+    >>> row.system, str(row.column), row.settings.hidden, row.accuracy
+    ('truncated-krylov', 'cora public, validation', 1950, 0.8351)
+    """
+    text = resources.files(__package__).joinpath("published_settings.csv").read_text("utf-8")
+    return tuple(_row(row) for row in csv.DictReader(text.splitlines()))
+
+
+def _row(row: dict[str, str]) -> Published:
+    given = {name: row[name] for name in _SETTINGS if row[name]}
+    given["lr"] = row["lr_read"] or row["lr"]
+    return Published(
+        system=row["system"],
+        column=Column(
+            dataset=row["dataset"],
+            split="public" if row["public"] == "yes" else row["label_rate"],
+            protocol=row["protocol"],
+        ),
+        settings=SYSTEMS[row["system"]].settings_type().replace(given),
+        # Printed in per cent; the fifth digit keeps 83.51 from becoming 0.8350999….
+        accuracy=round(float(row["accuracy"]) / 100, 6),
+        source=row["source"],
+        note=row["note"],
+    )
+
+
+def find_published(system: str, column: Column) -> Published | None:
+    """The row of a system and a column, if there is one."""
+    for row in published():
+        if row.system == system and row.column.matches(column):
+            return row
+    return None
+
+
+def paper_settings(system: str, column: Column) -> Published:
+    """The row of a system and a column, or an error that names the columns there are."""
+    row = find_published(system, column)
+    if row is None:
+        columns = [str(r.column) for r in published() if r.system == system]
+        there_are = f"it has {'; '.join(columns)}" if columns else "it has none for this system"
+        raise UsageError(
+            f"The paper prints no settings of {system} for {column}: {there_are}. "
+            "Use --settings default."
+        )
+    return row
+
+
+def choose(
+    system_name: str, column: Column, which: str, changes: Mapping[str, object]
+) -> tuple[Settings, str]:
+    """The settings for a run and a word on their source, which goes into every result.
+
+    Args:
+        system_name: A registered system.
+        column: What it will be run on.
+        which: "default" or "paper".
+        changes: Settings that the user wants otherwise.
+    """
+    if system_name not in SYSTEMS:
+        raise unknown("system", system_name, SYSTEMS)
+    if which not in SOURCES:
+        raise unknown("kind of settings", which, SOURCES)
+    chosen = SOURCES[which](system_name, column).replace(changes)
+    return chosen, ", with changed ".join([which, *([", ".join(changes)] if changes else [])])
+
+
+SOURCES: dict[str, Callable[[str, Column], Settings]] = {
+    "default": lambda system_name, column: SYSTEMS[system_name].settings_type(),
+    "paper": lambda system_name, column: paper_settings(system_name, column).settings,
+}

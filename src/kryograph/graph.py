@@ -1,0 +1,303 @@
+"""Graph, Split and Task: what there is, which nodes are for what, and what training may see.
+
+All three are validated when made and cannot be changed afterwards: arrays are read-only. A `Task`
+holds no test label, so nothing that is given a task can look at one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from kryograph.errors import UsageError
+
+Indices: TypeAlias = npt.NDArray[np.int64]
+Features: TypeAlias = "npt.NDArray[np.floating] | sp.csr_array"
+
+UNKNOWN = -1
+"""The label of a node whose class is not known, or not to be seen."""
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What was done to the edges at the door.
+
+    A pair that is listed more than once, in one direction or both, keeps its largest weight.
+    """
+
+    loops: int = 0
+    """Self-loops removed."""
+    repeated: int = 0
+    """Entries that repeated an earlier one, same direction."""
+    one_way: int = 0
+    """Pairs listed in one direction only, now in both."""
+
+    def __str__(self) -> str:
+        done = [
+            (self.loops, "self-loop", "removed"),
+            (self.repeated, "repeated edge", "merged"),
+            (self.one_way, "one-way edge", "made two-way"),
+        ]
+        return ", ".join(f"{n:,} {what}{'s' * (n > 1)} {verb}" for n, what, verb in done if n)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph with features: symmetric adjacency, no self-loops, positive weights.
+
+    Make one with `Graph.from_edges`; the constructor only checks.
+
+    Args:
+        adjacency: N × N, CSR, float64, symmetric, without self-loops.
+        features: N × F, dense or CSR; sparse stays sparse.
+        names: The nodes' names in order, if they have any.
+        cleaning: What was done to the edges.
+
+    >>> graph = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 2]], n=4)
+    >>> graph.n, graph.edges, str(graph.cleaning)
+    (4, 2, '1 self-loop removed, 1 one-way edge made two-way')
+    """
+
+    adjacency: sp.csr_array
+    features: Features
+    names: tuple[str, ...] | None = None
+    cleaning: Cleaning = field(default_factory=Cleaning)
+
+    def __post_init__(self) -> None:
+        adjacency, features = self.adjacency, self.features
+        n = adjacency.shape[0]
+        if n == 0:
+            raise UsageError("The graph has no nodes.")
+        if adjacency.shape != (n, n):
+            raise UsageError(f"The adjacency must be square; it is {adjacency.shape}.")
+        if not np.all(np.isfinite(adjacency.data)) or not np.all(adjacency.data > 0):
+            raise UsageError("Edge weights must be positive and finite.")
+        if adjacency.diagonal().any():
+            raise UsageError("The adjacency must have no self-loops; use Graph.from_edges.")
+        if (adjacency != adjacency.T).nnz:
+            raise UsageError("The adjacency must be symmetric; use Graph.from_edges.")
+        if features.ndim != 2 or features.shape[0] != n:
+            raise UsageError(f"There are {n:,} nodes, but features of shape {features.shape}.")
+        values = features.data if isinstance(features, sp.csr_array) else features
+        if not np.all(np.isfinite(values)):
+            raise UsageError(f"The features of node {_first_bad_row(features)} are not all finite.")
+        if self.names is not None and len(self.names) != n:
+            raise UsageError(f"There are {n:,} nodes, but {len(self.names):,} names.")
+        _freeze(adjacency)
+        _freeze(features)
+
+    @classmethod
+    def from_edges(
+        cls,
+        edges: npt.ArrayLike,
+        n: int,
+        *,
+        weights: npt.ArrayLike | None = None,
+        features: npt.ArrayLike | sp.sparray | sp.spmatrix | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Graph:
+        """The undirected graph of a 2 × E list of node pairs, given in one direction or both.
+
+        Without features each node gets a column of its own (the identity, sparse).
+        """
+        pairs = np.asarray(edges, dtype=np.int64)
+        if pairs.size == 0:
+            pairs = pairs.reshape(2, 0)
+        if pairs.ndim != 2 or pairs.shape[0] != 2:
+            raise UsageError(f"Edges must be 2 × E node numbers; got shape {pairs.shape}.")
+        bad = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))
+        if bad.size:
+            at = bad[0]
+            raise UsageError(
+                f"Edge {at} joins {pairs[0, at]} and {pairs[1, at]}, but nodes are 0 to {n - 1}."
+            )
+        values = np.ones(pairs.shape[1]) if weights is None else np.array(weights, dtype=np.float64)
+        if values.shape != (pairs.shape[1],):
+            raise UsageError(f"There are {pairs.shape[1]} edges, but weights {values.shape}.")
+        if not np.all(np.isfinite(values)) or not np.all(values > 0):
+            at = np.flatnonzero(~(np.isfinite(values) & (values > 0)))[0]
+            raise UsageError(f"Edge {at} has weight {values[at]}: weights must be positive.")
+
+        loops = pairs[0] == pairs[1]
+        source, target, values = pairs[0, ~loops], pairs[1, ~loops], values[~loops]
+        directed = np.unique(source * n + target).size
+        low, high = np.minimum(source, target), np.maximum(source, target)
+        key, at = np.unique(low * n + high, return_inverse=True)
+        heaviest = np.zeros(key.size)
+        np.maximum.at(heaviest, at, values)
+        half = sp.coo_array((heaviest, (key // n, key % n)), shape=(n, n)).tocsr()
+        adjacency = sp.csr_array(half + half.T)
+        adjacency.sort_indices()
+        cleaning = Cleaning(
+            loops=int(loops.sum()),
+            repeated=source.size - directed,
+            one_way=2 * key.size - directed,
+        )
+        return cls(
+            adjacency=adjacency,
+            features=_as_features(features, n),
+            names=None if names is None else tuple(names),
+            cleaning=cleaning,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of nodes N."""
+        return int(self.adjacency.shape[0])
+
+    @property
+    def edges(self) -> int:
+        """Number of undirected edges."""
+        return int(self.adjacency.nnz // 2)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of adjacency and features: equal for equal graphs."""
+        parts: list[npt.NDArray[np.generic]] = [np.array(self.features.shape, dtype=np.int64)]
+        for matrix in (self.adjacency, self.features):
+            if isinstance(matrix, sp.csr_array):
+                parts += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)]
+                parts.append(matrix.data.astype(np.float64))
+            else:
+                parts.append(np.asarray(matrix, dtype=np.float64))
+        return digest(*parts)
+
+    def __repr__(self) -> str:
+        kind = "sparse" if isinstance(self.features, sp.csr_array) else "dense"
+        columns = f"{self.features.shape[1]:,} {kind} features"
+        return f"Graph({self.n:,} nodes, {self.edges:,} edges, {columns})"
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Which nodes train, validate and test: three disjoint sets, with the name of the draw.
+
+    >>> Split("by hand", train=[2, 0], validation=[1], test=[3]).train
+    array([0, 2])
+    """
+
+    name: str
+    train: Indices
+    validation: Indices
+    test: Indices
+
+    def __post_init__(self) -> None:
+        for part in ("train", "validation", "test"):
+            given = np.array(getattr(self, part), dtype=np.int64).reshape(-1)
+            nodes = np.unique(given)
+            if nodes.size != given.size:
+                raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
+            if nodes.size and nodes[0] < 0:
+                raise UsageError(f"Split {self.name!r} has the {part} node {nodes[0]}.")
+            nodes.setflags(write=False)
+            object.__setattr__(self, part, nodes)
+        if self.train.size == 0:
+            raise UsageError(f"Split {self.name!r} has no training node.")
+        together = np.concatenate([self.train, self.validation, self.test])
+        if np.unique(together).size != together.size:
+            raise UsageError(f"Split {self.name!r}: train, validation and test overlap.")
+
+    @cached_property
+    def digest(self) -> str:
+        """Equal for equal splits, whatever their names."""
+        return digest(self.train, self.validation, self.test)
+
+    def __repr__(self) -> str:
+        sizes = " / ".join(f"{p.size:,}" for p in (self.train, self.validation, self.test))
+        return f"Split({self.name!r}, {sizes})"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A graph, a split and the labels that training may see; no test label is in it.
+
+    Args:
+        graph: The whole graph, test nodes included (their features and edges are known).
+        split: Which node is for what.
+        labels: N class numbers, `UNKNOWN` for every node outside train and validation. If the
+            validation labels are hidden too, the task is one "without validation".
+        classes: The names of the classes.
+    """
+
+    graph: Graph
+    split: Split
+    labels: Indices
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        labels = np.array(self.labels, dtype=np.int64)
+        if labels.shape != (self.graph.n,):
+            raise UsageError(f"There are {self.graph.n:,} nodes, but labels {labels.shape}.")
+        if labels.max(initial=UNKNOWN) >= len(self.classes) or labels.min(initial=0) < UNKNOWN:
+            raise UsageError(f"Labels must lie between -1 and {len(self.classes) - 1}.")
+        split = self.split
+        if max(part.max(initial=0) for part in (split.train, split.validation, split.test)) >= (
+            self.graph.n
+        ):
+            raise UsageError(
+                f"Split {split.name!r} names nodes beyond the graph's {self.graph.n:,}."
+            )
+        seen = np.flatnonzero(labels != UNKNOWN)
+        if np.setdiff1d(seen, np.concatenate([split.train, split.validation])).size:
+            raise UsageError("A task may hold the labels of training and validation nodes only.")
+        if np.any(labels[split.train] == UNKNOWN):
+            raise UsageError(f"Split {split.name!r} trains on a node without a label.")
+        known = labels[split.validation] != UNKNOWN
+        if known.any() and not known.all():
+            raise UsageError(f"Split {split.name!r} validates on a node without a label.")
+        labels.setflags(write=False)
+        object.__setattr__(self, "labels", labels)
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether validation labels may be looked at."""
+        part = self.split.validation
+        return bool(part.size and self.labels[part[0]] != UNKNOWN)
+
+
+def digest(*arrays: npt.NDArray[np.generic]) -> str:
+    """Sixteen hexadecimal digits that name the contents of some arrays."""
+    sha = hashlib.sha256()
+    for array in arrays:
+        sha.update(f"{array.dtype.str}{array.shape}".encode())
+        sha.update(np.ascontiguousarray(array).tobytes())
+    return sha.hexdigest()[:16]
+
+
+def _as_features(
+    features: npt.ArrayLike | sp.sparray | sp.spmatrix | None, n: int
+) -> npt.NDArray[np.floating] | sp.csr_array:
+    if features is None:
+        return sp.csr_array(sp.eye_array(n, format="csr"))
+    if sp.issparse(features):
+        matrix = sp.csr_array(features, copy=True)
+        if not np.issubdtype(matrix.dtype, np.floating):
+            matrix = matrix.astype(np.float64)
+        matrix.sum_duplicates()
+        return matrix
+    dense = np.array(features)
+    return dense if np.issubdtype(dense.dtype, np.floating) else dense.astype(np.float64)
+
+
+def _first_bad_row(features: Features) -> int:
+    if isinstance(features, sp.csr_array):
+        at = np.flatnonzero(~np.isfinite(features.data))[0]
+        return int(np.searchsorted(features.indptr, at, side="right") - 1)
+    return int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
+
+
+def _freeze(matrix: Features) -> None:
+    arrays = (
+        (matrix.data, matrix.indices, matrix.indptr)
+        if isinstance(matrix, sp.csr_array)
+        else (matrix,)
+    )
+    for array in arrays:
+        array.setflags(write=False)

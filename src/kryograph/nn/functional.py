@@ -1,0 +1,81 @@
+"""What the networks share: initialisation, dropout with a named generator, and their arguments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from kryograph.errors import unknown
+from kryograph.operators import Operator, from_edge_index
+from kryograph.sparse import SparseMatrix
+
+Matrix: TypeAlias = Tensor | SparseMatrix
+"""Node features: a dense tensor, or a constant sparse matrix."""
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda x: x,
+    "tanh": torch.tanh,
+    "relu": torch.relu,
+    "leaky-relu": nn.functional.leaky_relu,
+    "elu": nn.functional.elu,
+    "selu": nn.functional.selu,
+    "sigmoid": torch.sigmoid,
+    "hardshrink": nn.functional.hardshrink,
+    "softshrink": nn.functional.softshrink,
+    "tanhshrink": nn.functional.tanhshrink,
+}
+
+
+def activation(name: str) -> Callable[[Tensor], Tensor]:
+    """The pointwise function of that name."""
+    if name not in ACTIVATIONS:
+        raise unknown("activation", name, ACTIVATIONS)
+    return ACTIVATIONS[name]
+
+
+def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None) -> None:
+    """The authors' initialisation: U(-1/√out, 1/√out), out the number of outputs; biases alike.
+
+    Not Glorot's: wide inputs give large pre-activations, which tanh layers at few labels need.
+    """
+    bound = 1 / math.sqrt(weight.shape[1])
+    with torch.no_grad():
+        weight.uniform_(-bound, bound, generator=generator)
+        if bias is not None:
+            bias.uniform_(-bound, bound, generator=generator)
+
+
+def dropout(x: Tensor, rate: float, *, training: bool, generator: torch.Generator | None) -> Tensor:
+    """Zero each entry with probability `rate`, scale the rest; draws from `generator`."""
+    if not training or rate == 0:
+        return x
+    keep = torch.empty_like(x).bernoulli_(1 - rate, generator=generator)
+    return x * keep.div_(1 - rate)
+
+
+def side_by_side(blocks: Iterable[Matrix], weight: Tensor) -> Tensor:
+    """[B₀, B₁, …] W, without putting the blocks side by side in memory."""
+    total: Tensor | None = None
+    row = 0
+    for block in blocks:
+        product = block @ weight[row : row + block.shape[1]]
+        total = product if total is None else total + product
+        row += block.shape[1]
+    if total is None or row != weight.shape[0]:
+        raise ValueError(f"the blocks are {row} columns wide, the weight has {len(weight)} rows")
+    return total
+
+
+def as_operator(
+    graph: Operator | Tensor | None, edge_weight: Tensor | None, n: int, name: str
+) -> Operator:
+    """An operator as it is, or that of an `edge_index`."""
+    if graph is None:
+        raise ValueError("a layer that diffuses needs an edge_index or an Operator")
+    if isinstance(graph, Operator):
+        return graph
+    return from_edge_index(graph, edge_weight, n, name)

@@ -1,0 +1,200 @@
+r"""Truncated block Krylov networks (the paper's section 5.2), in their literal form.
+
+.. math::
+    H_0 = X, \quad H_{l+1} = f([H_l, L H_l, \dots, L^{m-1} H_l] W_l + b_l), \quad
+    C = g(H_n W_n + b_n), \quad \text{logits} = L^p C W_C + b_C
+
+Blocks come from repeated sparse products, L(L(LH)), never from powers of L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import Tensor, nn
+
+from kryograph.nn.functional import (
+    Matrix,
+    activation,
+    as_operator,
+    dropout,
+    side_by_side,
+    uniform_,
+)
+from kryograph.nn.snowball import SnowballConv
+from kryograph.operators import Operator
+
+
+def krylov_blocks(operator: Operator, x: Matrix, order: int) -> Iterator[Tensor]:
+    """The blocks X, LX, …, L^{order-1} X of the block Krylov matrix K_order(L, X), one by one.
+
+    >>> from kryograph.data import toy
+    >>> from kryograph.operators import operator
+    >>> x = torch.tensor([[1.0], [0.0], [0.0]])
+    >>> [b.ravel().tolist() for b in krylov_blocks(operator(toy.path(3), "affinity"), x, 3)]
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [2.0, 2.0, 1.0]]
+    """
+    block = x if isinstance(x, Tensor) else x.to_dense()
+    yield block
+    for _ in range(order - 1):
+        block = operator @ block
+        yield block
+
+
+class KrylovConv(nn.Module):
+    r"""One truncated block Krylov layer, :math:`[X, LX, \dots, L^{m-1}X] W + b`.
+
+    Args:
+        in_channels: Size F of each node's features.
+        out_channels: Size of each node's output.
+        order: Number m of blocks, X itself included: order 1 is a linear layer.
+        bias: Whether to add b.
+        operator: Which L to make of an `edge_index`.
+
+    Shapes:
+        - **input:** features (N, F) dense or sparse, `edge_index` (2, E) with `edge_weight` (E)
+          or an `Operator`
+        - **output:** (N, out_channels)
+
+    >>> conv = KrylovConv(2, 3, order=4)
+    >>> conv(torch.ones(5, 2), torch.tensor([[0, 1, 2], [1, 0, 1]])).shape
+    torch.Size([5, 3])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        order: int,
+        *,
+        bias: bool = True,
+        operator: str = "sym",
+    ) -> None:
+        super().__init__()
+        if order < 1:
+            raise ValueError(f"order must be at least 1, not {order}")
+        self.in_channels, self.out_channels, self.order = in_channels, out_channels, order
+        self.operator = operator
+        self.weight = nn.Parameter(torch.empty(order * in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew."""
+        uniform_(self.weight, self.bias, generator)
+
+    def forward(
+        self, x: Matrix, graph: Operator | Tensor, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """The layer's output for every node."""
+        operator = as_operator(graph, edge_weight, x.shape[0], self.operator)
+        return self.combine(krylov_blocks(operator, x, self.order))
+
+    def combine(self, blocks: Iterable[Tensor]) -> Tensor:
+        """The output for given blocks; all nodes, or the same rows of each block."""
+        out = side_by_side(blocks, self.weight)
+        return out if self.bias is None else out + self.bias
+
+    def extra_repr(self) -> str:
+        """What `print` shows."""
+        return f"{self.in_channels}, {self.out_channels}, order={self.order}"
+
+
+class TruncatedKrylov(nn.Module):
+    r"""Krylov layers, an optional classifier C, and a linear output diffused p times.
+
+    Args:
+        in_channels: Size of each node's features.
+        hidden_channels: Width of every hidden layer.
+        out_channels: Number of classes.
+        order: Number m of blocks in every layer.
+        layers: Number n of hidden layers.
+        activation: f and g.
+        dropout: Rate, on the output of hidden layers only; never on X, C or logits.
+        classifier: Whether :math:`C = g(H_n W_n + b_n)` stands between (the paper) or
+            :math:`C = H_n` (the authors' code); deviation D2.
+        p: How often the output is diffused, 0 or 1.
+        bias: Whether layers have biases.
+        operator: Which L to make of an `edge_index`.
+
+    Shapes:
+        - **input:** features (N, F), graph as in `KrylovConv`
+        - **output:** logits (N, out_channels)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        order: int,
+        *,
+        layers: int = 1,
+        activation: str = "tanh",
+        dropout: float = 0.0,
+        classifier: bool = False,
+        p: int = 0,
+        bias: bool = True,
+        operator: str = "sym",
+    ) -> None:
+        super().__init__()
+        if layers < 1:
+            raise ValueError(f"layers must be at least 1, not {layers}")
+        self.first = KrylovConv(in_channels, hidden_channels, order, bias=bias)
+        self.further = nn.ModuleList(
+            KrylovConv(hidden_channels, hidden_channels, order, bias=bias)
+            for _ in range(layers - 1)
+        )
+        self.classifier = (
+            SnowballConv(hidden_channels, hidden_channels, p=0, bias=bias) if classifier else None
+        )
+        self.output = SnowballConv(hidden_channels, out_channels, p=p, bias=bias)
+        self.activation, self.dropout, self.operator = activation, dropout, operator
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew."""
+        for layer in (self.first, *self.further, self.classifier, self.output):
+            if layer is not None:
+                layer.reset_parameters(generator)
+
+    @property
+    def nodewise(self) -> bool:
+        """Whether a node's logits depend on its own blocks K_m(L, X) alone, so rows suffice."""
+        return not self.further and self.output.p == 0
+
+    def forward(
+        self,
+        x: Matrix,
+        graph: Operator | Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits of every node; dropout draws from `generator`."""
+        operator = as_operator(graph, edge_weight, x.shape[0], self.operator)
+        blocks = krylov_blocks(operator, x, self.first.order)
+        return self.from_blocks(blocks, operator, generator=generator)
+
+    def from_blocks(
+        self,
+        blocks: Iterable[Tensor],
+        operator: Operator | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits given the first layer's blocks.
+
+        A `nodewise` network needs no operator, and its blocks may be the rows of some nodes only.
+        """
+        f = activation(self.activation)
+        h = self._drop(f(self.first.combine(blocks)), generator)
+        for conv in self.further:
+            h = self._drop(f(conv(h, operator)), generator)
+        if self.classifier is not None:
+            h = f(self.classifier(h))
+        logits: Tensor = self.output(h, operator)
+        return logits
+
+    def _drop(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
+        return dropout(h, self.dropout, training=self.training, generator=generator)

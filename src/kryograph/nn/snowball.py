@@ -1,0 +1,157 @@
+r"""Snowball networks (the paper's section 5.1), in their literal form.
+
+.. math::
+    H_0 = X, \quad H_{l+1} = f(L [H_0, \dots, H_l] W_l + b_l), \quad
+    C = g([H_0, \dots, H_n] W_n + b_n), \quad \text{logits} = L^p C W_C + b_C
+
+The tested networks have C = [H_0, …, H_n] and p = 1. With f = tanh it is Snowball, with f = identity
+linear Snowball.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from kryograph.nn.functional import (
+    Matrix,
+    activation,
+    as_operator,
+    dropout,
+    side_by_side,
+    uniform_,
+)
+from kryograph.operators import Operator
+
+
+class SnowballConv(nn.Module):
+    r"""One Snowball layer, :math:`L^p [H_0, H_1, \dots] W + b`: multiply, diffuse, add the bias.
+
+    Args:
+        in_channels: Size of each node's input, all blocks together.
+        out_channels: Size of each node's output.
+        p: How often to diffuse, 0 or 1.
+        bias: Whether to add b (after the diffusion; deviation D3).
+        operator: Which L to make of an `edge_index`.
+
+    Shapes:
+        - **input:** features (N, in_channels), or a sequence of blocks whose widths add up to it;
+          `edge_index` (2, E) with `edge_weight` (E), or an `Operator`, or nothing if p = 0
+        - **output:** (N, out_channels)
+
+    >>> conv = SnowballConv(3, 2)
+    >>> conv([torch.ones(4, 1), torch.ones(4, 2)], torch.tensor([[0, 1], [1, 0]])).shape
+    torch.Size([4, 2])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        p: int = 1,
+        bias: bool = True,
+        operator: str = "sym",
+    ) -> None:
+        super().__init__()
+        if p not in (0, 1):
+            raise ValueError(f"p must be 0 or 1, not {p}")
+        self.in_channels, self.out_channels, self.p = in_channels, out_channels, p
+        self.operator = operator
+        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew."""
+        uniform_(self.weight, self.bias, generator)
+
+    def forward(
+        self,
+        x: Matrix | Sequence[Matrix],
+        graph: Operator | Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Tensor:
+        """The layer's output for every node."""
+        blocks = x if isinstance(x, Sequence) else [x]
+        out = side_by_side(blocks, self.weight)
+        if self.p == 1:
+            out = as_operator(graph, edge_weight, out.shape[0], self.operator) @ out
+        return out if self.bias is None else out + self.bias
+
+    def extra_repr(self) -> str:
+        """What `print` shows."""
+        return f"{self.in_channels}, {self.out_channels}, p={self.p}"
+
+
+class Snowball(nn.Module):
+    r"""A stack of Snowball layers, each of which sees the raw features and all before it.
+
+    Args:
+        in_channels: Size of each node's features.
+        hidden_channels: Width of every hidden layer.
+        out_channels: Number of classes.
+        layers: Number n of hidden layers.
+        activation: f and g; "identity" makes it linear Snowball.
+        dropout: Rate, on the output of hidden layers only; never on X, C or logits.
+        classifier: Width of a fully connected C, or None for C = [H_0, …, H_n].
+        p: How often the output is diffused, 0 or 1.
+        bias: Whether layers have biases.
+        operator: Which L to make of an `edge_index`.
+
+    Shapes:
+        - **input:** features (N, F) dense or sparse, graph as in `SnowballConv`
+        - **output:** logits (N, out_channels)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        layers: int,
+        *,
+        activation: str = "tanh",
+        dropout: float = 0.0,
+        classifier: int | None = None,
+        p: int = 1,
+        bias: bool = True,
+        operator: str = "sym",
+    ) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(
+            SnowballConv(in_channels + l * hidden_channels, hidden_channels, bias=bias)
+            for l in range(layers)  # noqa: E741 - the paper's letter
+        )
+        width = in_channels + layers * hidden_channels
+        self.classifier = SnowballConv(width, classifier, p=0, bias=bias) if classifier else None
+        self.output = SnowballConv(classifier or width, out_channels, p=p, bias=bias)
+        self.activation, self.dropout, self.operator = activation, dropout, operator
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew."""
+        for layer in (*self.convs, self.classifier, self.output):
+            if layer is not None:
+                layer.reset_parameters(generator)
+
+    def forward(
+        self,
+        x: Matrix,
+        graph: Operator | Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits of every node; dropout draws from `generator`."""
+        operator = as_operator(graph, edge_weight, x.shape[0], self.operator)
+        f = activation(self.activation)
+        blocks: list[Matrix] = [x]
+        for conv in self.convs:
+            h = f(conv(blocks, operator))
+            blocks.append(dropout(h, self.dropout, training=self.training, generator=generator))
+        if self.classifier is not None:
+            blocks = [f(self.classifier(blocks, operator))]
+        logits: Tensor = self.output(blocks, operator)
+        return logits

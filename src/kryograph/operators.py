@@ -1,0 +1,172 @@
+"""Diffusion operators L of a graph. Nothing else in kryograph normalises an adjacency.
+
+With A the adjacency, D its degrees, Ã = A + I and D̃ its degrees:
+
+=====================  =======================  ============================================
+name                   L                        true of it
+=====================  =======================  ============================================
+`sym`                  D̃^{-1/2} Ã D̃^{-1/2}      symmetric, spectrum in (-1, 1]; the paper's
+`rw`                   D̃^{-1} Ã                 rows sum to 1; the authors' code (D1)
+`laplacian`            D - A                    symmetric, L 1 = 0
+`normalised-laplacian` I - D^{-1/2} A D^{-1/2}  symmetric, spectrum in [0, 2]
+`affinity`             A + I                    symmetric
+=====================  =======================  ============================================
+
+A node without neighbours keeps its own features under `sym` and `rw`, and has a zero row in both
+Laplacians, so that the multiplicity of their eigenvalue 0 is the number of components.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import overload
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from kryograph.errors import UsageError, unknown
+from kryograph.graph import Graph
+from kryograph.sparse import SparseMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A linear operator on node features that knows what is true of it.
+
+    `L @ x` takes NumPy arrays and torch tensors of any floating type; `L.T @ x` the transpose.
+
+    >>> from kryograph.data import toy
+    >>> L = operator(toy.cycle(4), "rw")
+    >>> L.symmetric, (L @ np.ones((4, 1))).ravel().tolist()
+    (True, [1.0, 1.0, 1.0, 1.0])
+    """
+
+    name: str
+    matrix: sp.csr_array
+    symmetric: bool
+    _on_device: dict[tuple[torch.dtype, torch.device], SparseMatrix] = field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def T(self) -> Operator:
+        """The transpose."""
+        if self.symmetric:
+            return self
+        name = self.name.removesuffix("ᵀ") if self.name.endswith("ᵀ") else self.name + "ᵀ"
+        return Operator(name, self.matrix.T.tocsr(), symmetric=False)
+
+    def tensor(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> SparseMatrix:
+        """The operator as a torch matrix; made once per type and device."""
+        key = (dtype, torch.device(device))
+        if key not in self._on_device:
+            self._on_device[key] = SparseMatrix.from_scipy(
+                self.matrix, dtype=dtype, device=device, symmetric=self.symmetric
+            )
+        return self._on_device[key]
+
+    @overload
+    def __matmul__(self, x: Tensor) -> Tensor: ...
+
+    @overload
+    def __matmul__(self, x: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]: ...
+
+    def __matmul__(self, x: Tensor | npt.NDArray[np.floating]) -> Tensor | npt.NDArray[np.floating]:
+        if isinstance(x, Tensor):
+            # bfloat16 activations are diffused in float32: there is no sparse kernel below it.
+            exact = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
+            return self.tensor(exact, x.device) @ x
+        product: npt.NDArray[np.floating] = self.matrix @ x
+        return product
+
+
+def operator(graph: Graph, name: str = "sym") -> Operator:
+    """The operator of that name on a graph."""
+    return from_adjacency(graph.adjacency, name)
+
+
+def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
+    """The operator of that name; the adjacency has no self-loops and may be directed.
+
+    Entry (i, j) is the weight of what node i receives from node j; degrees are sums of rows.
+    """
+    if name not in OPERATORS:
+        raise unknown("operator", name, OPERATORS)
+    matrix = sp.csr_array(OPERATORS[name](adjacency.astype(np.float64)))
+    matrix.sort_indices()
+    return Operator(name, matrix, symmetric=_is_symmetric(matrix))
+
+
+def from_edge_index(
+    edge_index: Tensor, edge_weight: Tensor | None, n: int, name: str = "sym"
+) -> Operator:
+    """The operator of an edge list in PyTorch Geometric's form: row 0 sends, row 1 receives.
+
+    As in PyTorch Geometric, edges are not symmetrised and the weights of repeated ones add up.
+    Self-loops are replaced by those of the operator.
+    """
+    if edge_weight is not None and edge_weight.requires_grad:
+        raise UsageError("Gradients with respect to edge weights are not available: detach them.")
+    source, target = edge_index.detach().cpu().numpy()
+    weight = np.ones(source.size) if edge_weight is None else edge_weight.detach().cpu().numpy()
+    keep = source != target
+    entries = (weight[keep].astype(np.float64), (target[keep], source[keep]))
+    return from_adjacency(sp.coo_array(entries, shape=(n, n)).tocsr(), name)
+
+
+def _symmetric(adjacency: sp.csr_array) -> sp.sparray:
+    affinity = _affinity(adjacency)
+    root = sp.diags_array(_power(affinity.sum(axis=1), -0.5))
+    return root @ affinity @ root
+
+
+def _random_walk(adjacency: sp.csr_array) -> sp.sparray:
+    affinity = _affinity(adjacency)
+    return sp.diags_array(_power(affinity.sum(axis=1), -1.0)) @ affinity
+
+
+def _laplacian(adjacency: sp.csr_array) -> sp.sparray:
+    return sp.diags_array(adjacency.sum(axis=1)) - adjacency
+
+
+def _normalised_laplacian(adjacency: sp.csr_array) -> sp.sparray:
+    degree = adjacency.sum(axis=1)
+    root = sp.diags_array(_power(degree, -0.5))
+    return sp.diags_array((degree > 0).astype(np.float64)) - root @ adjacency @ root
+
+
+def _affinity(adjacency: sp.csr_array) -> sp.sparray:
+    return adjacency + sp.eye_array(adjacency.shape[0])
+
+
+OPERATORS: dict[str, Callable[[sp.csr_array], sp.sparray]] = {
+    "sym": _symmetric,
+    "rw": _random_walk,
+    "laplacian": _laplacian,
+    "normalised-laplacian": _normalised_laplacian,
+    "affinity": _affinity,
+}
+
+
+def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.float64]:
+    """degree ** exponent, with 0 where the degree is 0."""
+    result = np.zeros_like(degree)
+    np.power(degree, exponent, out=result, where=degree > 0)
+    return result
+
+
+def _is_symmetric(matrix: sp.csr_array) -> bool:
+    # Exactly: a product by D^{-1/2} from both sides rounds alike for (i, j) and (j, i) only if the
+    # factors are multiplied in the same order, so equality is checked up to one unit of rounding.
+    difference = abs(matrix - matrix.T)
+    largest = abs(matrix).max() if matrix.nnz else 0.0
+    return bool(difference.nnz == 0 or difference.max() <= 4 * np.finfo(np.float64).eps * largest)

@@ -1,0 +1,108 @@
+"""Results and lists on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kryograph.results import Result
+from kryograph.training.loop import Epoch
+from kryograph.training.protocol import Run
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def percent(fraction: float | None) -> str:
+    """A fraction in per cent with one decimal; a dash for none.
+
+    >>> percent(0.8351), percent(None)
+    ('83.5', '–')
+    """
+    return "–" if fraction is None else f"{100 * fraction:.1f}"
+
+
+def show_result(result: Result) -> None:
+    """A row per run, then the mean with its interval, beside the paper's number."""
+    chosen = ", ".join(f"{name} {value}" for name, value in result.settings.items())
+    out.print(
+        f"[bold]{result.system}[/] on [bold]{result.dataset}[/], split {result.split}, "
+        f"{result.protocol} protocol, operator {result.operator}",
+    )
+    out.print(f"[dim]settings ({result.settings_source}): {chosen}[/]", soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("seed", "epochs", "seconds", "validation %", "test %"):
+        table.add_column(heading, justify="right")
+    for run in result.runs:
+        table.add_row(
+            str(run.seed),
+            str(run.epochs),
+            f"{run.seconds:.1f}",
+            percent(run.validation_accuracy),
+            percent(run.test_accuracy),
+        )
+    out.print(table)
+    summary = result.test_accuracy
+    low, high = summary.ci95
+    runs = f"{summary.n} run{'s' * (summary.n > 1)}"
+    interval = f"95 % interval {percent(low)} to {percent(high)}" if low is not None else runs
+    out.print(
+        f"test accuracy [bold]{percent(summary.mean)}[/]  ({interval}"
+        + (f", {runs}" if low is not None else "")
+        + ")"
+        + (f"   paper: {percent(result.paper)}" if result.paper is not None else "")
+    )
+
+
+def show_list(entries: Iterable[tuple[str, str]]) -> None:
+    """Names and what they are."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, summary in entries:
+        table.add_row(f"[bold]{name}[/]", summary)
+    out.print(table)
+
+
+class Tracker:
+    """Hears of epochs and finished runs."""
+
+    def __init__(self, epoch: Callable[[int, Epoch], None], run: Callable[[Run], None]) -> None:
+        self.epoch = epoch
+        self.run = run
+
+
+@contextmanager
+def progress(runs: int) -> Iterator[Tracker]:
+    """A bar on a terminal; a line per run where standard error is a file or a pipe."""
+    if not err.is_terminal:
+        yield Tracker(epoch=lambda seed, epoch: None, run=lambda run: err.print(_line(run)))
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} runs"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("starting", total=runs)
+        yield Tracker(
+            epoch=lambda seed, epoch: bar.update(task, description=_now(seed, epoch)),
+            run=lambda run: bar.advance(task),
+        )
+
+
+def _now(seed: int, epoch: Epoch) -> str:
+    score = epoch.validation_accuracy
+    which, value = (
+        ("validation", score) if score is not None else ("training", epoch.training_accuracy)
+    )
+    return f"seed {seed}: epoch {epoch.number:4d}, {which} {percent(value)} %"
+
+
+def _line(run: Run) -> str:
+    score = f", validation {percent(run.validation_accuracy)} %" if run.validation_accuracy else ""
+    return f"seed {run.seed}: {run.epochs} epochs in {run.seconds:.1f} s{score}"

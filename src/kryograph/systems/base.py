@@ -1,0 +1,105 @@
+"""System: a published method by its name, and the registry of all there are.
+
+A system is a frozen record of its settings; `fit` takes a task and a seed and returns a `Fit`.
+Networks, closed forms and wrappers answer alike, so nothing anywhere branches on a name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kryograph.errors import unknown
+from kryograph.graph import Task
+from kryograph.operators import OPERATORS
+from kryograph.systems.settings import Settings
+from kryograph.training.loop import Conditions, Epoch
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A system after training: class probabilities of every node, and how it went."""
+
+    task: Task
+    probabilities: npt.NDArray[np.float64]
+    epochs: int
+    validation_accuracy: float | None
+
+    def predict_proba(self) -> npt.NDArray[np.float64]:
+        """N × C class probabilities."""
+        return self.probabilities
+
+    def predict(self) -> list[str]:
+        """The most probable class of every node, by name."""
+        return [self.task.classes[c] for c in self.probabilities.argmax(axis=1)]
+
+
+@dataclass(frozen=True)
+class System(ABC):
+    """A method with its settings and its diffusion operator."""
+
+    settings: Any
+    operator: str = "sym"
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    settings_type: ClassVar[type[Settings]]
+
+    def __post_init__(self) -> None:
+        if self.operator not in OPERATORS:
+            raise unknown("operator", self.operator, OPERATORS)
+
+    @abstractmethod
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        conditions: Conditions | None = None,
+        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    ) -> Fit:
+        """Learn the task. The seed fixes every random draw."""
+
+
+SYSTEMS: dict[str, type[System]] = {}
+"""All systems by name, in the order of their registration."""
+
+Registered = TypeVar("Registered", bound=type[System])
+
+
+def register(
+    name: str, *, summary: str, paper: str, settings: type[Settings]
+) -> Callable[[Registered], Registered]:
+    """Put a class into the registry under the name that the paper's tables give it."""
+
+    def add(cls: Registered) -> Registered:
+        cls.name, cls.summary, cls.paper, cls.settings_type = name, summary, paper, settings
+        SYSTEMS[name] = cls
+        return cls
+
+    return add
+
+
+def system(
+    name: str,
+    settings: Settings | Mapping[str, object] | None = None,
+    *,
+    operator: str = "sym",
+) -> System:
+    """The system of that name: with its defaults, some of them changed, or whole settings.
+
+    >>> system("truncated-krylov", {"hidden": 64}).settings.hidden
+    64
+    """
+    if name not in SYSTEMS:
+        raise unknown("system", name, SYSTEMS)
+    cls = SYSTEMS[name]
+    if not isinstance(settings, Settings):
+        settings = cls.settings_type().replace(settings or {})
+    return cls(settings, operator)

@@ -1,0 +1,96 @@
+"""NetworkSystem: what every trained network shares, from a task to a fit."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from kryograph.graph import Task
+from kryograph.nn.functional import Matrix
+from kryograph.operators import Operator, operator
+from kryograph.sparse import SparseMatrix
+from kryograph.systems.base import Fit, System
+from kryograph.systems.settings import Settings, setting
+from kryograph.training.loop import Conditions, Epoch, Logits, train
+from kryograph.training.optimizers import OPTIMIZERS, optimizer
+
+
+@dataclass(frozen=True)
+class NetworkSettings(Settings):
+    """Settings of every network."""
+
+    hidden: int = setting(128, "width of each hidden layer", low=1)
+    layers: int = setting(1, "number of hidden layers", low=1)
+    dropout: float = setting(0.5, "rate, on hidden outputs", low=0, below=1)
+    lr: float = setting(0.01, "learning rate", low=1e-12, below=1e3)
+    weight_decay: float = setting(5e-4, "L2 on all parameters", low=0, below=1e3)
+    optimizer: str = setting("adam", "optimiser", choices=tuple(OPTIMIZERS))
+
+
+class NetworkSystem(System):
+    """A system that is a torch module, trained by the loop."""
+
+    @abstractmethod
+    def network(self, features: int, classes: int) -> nn.Module:
+        """The untrained network."""
+
+    def logits(
+        self,
+        network: nn.Module,
+        x: Matrix,
+        L: Operator,
+        task: Task,
+        generator: torch.Generator,
+    ) -> Logits:
+        """How the loop gets the logits of some nodes: here by computing those of all."""
+
+        def of(nodes: Tensor) -> Callable[[], Tensor]:
+            return lambda: network(x, L, generator=generator)[nodes]
+
+        return of
+
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        conditions: Conditions | None = None,
+        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    ) -> Fit:
+        """Train on the task; the probabilities are those of the best epoch's weights."""
+        conditions = conditions or Conditions()
+        generator = torch.Generator(conditions.device).manual_seed(seed)
+        x = features_on_device(task, conditions.device)
+        L = operator(task.graph, self.operator)
+        network = self.network(x.shape[1], len(task.classes)).to(conditions.device)
+        network.reset_parameters(generator)  # type: ignore[operator]
+        trained = train(
+            network,
+            self.logits(network, x, L, task, generator),
+            task,
+            optimizer(
+                self.settings.optimizer,
+                network.parameters(),
+                lr=self.settings.lr,
+                weight_decay=self.settings.weight_decay,
+            ),
+            conditions,
+            on_epoch,
+        )
+        network.eval()
+        with torch.no_grad(), conditions.autocast():
+            probabilities = network(x, L).double().softmax(dim=1).cpu().numpy()
+        return Fit(task, probabilities, len(trained.history), trained.kept.validation_accuracy)
+
+
+def features_on_device(task: Task, device: str) -> Matrix:
+    """The task's features in float32; sparse stays sparse."""
+    features = task.graph.features
+    if isinstance(features, sp.csr_array):
+        return SparseMatrix.from_scipy(features, device=device)
+    return torch.from_numpy(features.copy()).to(device, torch.float32)

@@ -1,0 +1,82 @@
+"""A system's hyperparameters as a frozen record that knows what is allowed.
+
+>>> @dataclass(frozen=True)
+... class Example(Settings):
+...     hidden: int = setting(64, "units", low=1)
+>>> Example().replace({"hidden": "32"})
+Example(hidden=32)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from kryograph.errors import UsageError, unknown
+
+
+def setting(
+    default: Any,
+    summary: str,
+    *,
+    low: float | None = None,
+    below: float | None = None,
+    choices: Sequence[str] | None = None,
+) -> Any:
+    """A field of a settings record: a value that is at least `low` and less than `below`."""
+    allowed = {"summary": summary, "low": low, "below": below, "choices": choices}
+    return dataclasses.field(default=default, metadata=allowed)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The base of all settings records: every value is checked when the record is made."""
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            _check(field, getattr(self, field.name))
+
+    def replace(self, changes: Mapping[str, object]) -> Self:
+        """A copy with some values changed; text is read as the setting's own type."""
+        fields = {field.name: field for field in dataclasses.fields(self)}
+        values = {}
+        for name, value in changes.items():
+            if name not in fields:
+                raise unknown("setting", name, fields)
+            values[name] = _read(fields[name], value) if isinstance(value, str) else value
+        return dataclasses.replace(self, **values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Names and values."""
+        return dataclasses.asdict(self)
+
+
+def _read(field: dataclasses.Field[Any], text: str) -> object:
+    wanted, read = _READERS[type(field.default)]
+    try:
+        return read(text)
+    except (KeyError, ValueError):
+        raise UsageError(f"The setting {field.name!r} takes {wanted}, not {text!r}.") from None
+
+
+_READERS: dict[type, tuple[str, Callable[[str], object]]] = {
+    bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
+    int: ("a whole number", int),
+    float: ("a number", float),
+    str: ("a word", str),
+}
+
+
+def _check(field: dataclasses.Field[Any], value: Any) -> None:
+    choices, low, below = (field.metadata.get(k) for k in ("choices", "low", "below"))
+    if choices is not None and value not in choices:
+        raise unknown(f"value of the setting {field.name!r}", str(value), choices)
+    # Written so that NaN fails, too.
+    if (low is not None and not value >= low) or (below is not None and not value < below):
+        limits = [f"at least {low:g}"] if low is not None else []
+        limits += [f"less than {below:g}"] if below is not None else []
+        raise UsageError(
+            f"The setting {field.name!r} must be {' and '.join(limits)}; it is {value}."
+        )

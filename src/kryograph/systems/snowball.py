@@ -1,0 +1,66 @@
+"""Snowball and linear Snowball: each layer sees X and all layers before it (section 5.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+
+from kryograph.nn import Snowball
+from kryograph.systems.base import register
+from kryograph.systems.network import NetworkSettings, NetworkSystem
+
+PAPER = "Luan, Zhao, Chang, Precup: Break the Ceiling. NeurIPS 2019"
+
+
+@dataclass(frozen=True)
+class LinearSnowballSettings(NetworkSettings):
+    """Settings of linear Snowball."""
+
+
+@dataclass(frozen=True)
+class SnowballSettings(NetworkSettings):
+    """Settings of Snowball."""
+
+
+class _AnySnowball(NetworkSystem):
+    """C = [H_0, …, H_n], p = 1."""
+
+    activation: ClassVar[str]
+
+    def network(self, features: int, classes: int) -> nn.Module:
+        """The network of the settings."""
+        s = self.settings
+        return Snowball(
+            features,
+            s.hidden,
+            classes,
+            s.layers,
+            activation=self.activation,
+            dropout=s.dropout,
+        )
+
+
+@register(
+    "linear-snowball",
+    summary="Densely connected graph convolutions without non-linearity.",
+    paper=PAPER,
+    settings=LinearSnowballSettings,
+)
+class LinearSnowballSystem(_AnySnowball):
+    """f = identity."""
+
+    activation = "identity"
+
+
+@register(
+    "snowball",
+    summary="Densely connected graph convolutions, tanh.",
+    paper=PAPER,
+    settings=SnowballSettings,
+)
+class SnowballSystem(_AnySnowball):
+    """f = tanh."""
+
+    activation = "tanh"

@@ -1,0 +1,1 @@
+"""How networks are trained, when that stops, and how the result is scored."""

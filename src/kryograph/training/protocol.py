@@ -1,0 +1,70 @@
+"""The paper's two protocols, and the only place where test labels are read.
+
+`validation`: 500 labelled nodes outside training choose the epoch. `no-validation`: their labels
+are hidden as well, and training accuracy takes their place. In both the test score is read once, at
+the end, and nothing chooses by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kryograph.errors import unknown
+from kryograph.graph import Split
+from kryograph.training.loop import Conditions, Epoch
+
+if TYPE_CHECKING:
+    from kryograph.data.dataset import Dataset
+    from kryograph.systems.base import Fit, System
+
+PROTOCOLS = ("validation", "no-validation")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One system, one setting, one split, one seed."""
+
+    seed: int
+    split_digest: str
+    epochs: int
+    seconds: float
+    validation_accuracy: float | None
+    test_accuracy: float
+
+
+def run(
+    system: System,
+    dataset: Dataset,
+    split: Split,
+    *,
+    seed: int,
+    protocol: str = "validation",
+    conditions: Conditions | None = None,
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+) -> Run:
+    """Make the task, fit the system, read the test score."""
+    if protocol not in PROTOCOLS:
+        raise unknown("protocol", protocol, PROTOCOLS)
+    task = dataset.task(split, validation=protocol == "validation")
+    start = time.perf_counter()
+    fit = system.fit(task, seed=seed, conditions=conditions or Conditions(), on_epoch=on_epoch)
+    return Run(
+        seed=seed,
+        split_digest=split.digest,
+        epochs=fit.epochs,
+        seconds=time.perf_counter() - start,
+        validation_accuracy=fit.validation_accuracy,
+        test_accuracy=final_score(fit, dataset),
+    )
+
+
+def final_score(fit: Fit, dataset: Dataset) -> float:
+    """The accuracy of a finished fit on the test nodes of its task."""
+    test = fit.task.split.test
+    predicted = fit.predict_proba()[test].argmax(axis=1)
+    return float(np.mean(predicted == dataset.labels[test]))
