@@ -4,7 +4,7 @@ r"""Snowball networks (the paper's section 5.1), in their literal form.
     H_0 = X, \quad H_{l+1} = f(L [H_0, \dots, H_l] W_l + b_l), \quad
     C = g([H_0, \dots, H_n] W_n + b_n), \quad \text{logits} = L^p C W_C + b_C
 
-The tested networks have C = [H_0, …, H_n] and p = 1. With f = tanh it is Snowball, with f = identity
+The tested networks have C = [H_0, …, H_n] and p = 1; f = tanh makes it Snowball, f = identity
 linear Snowball.
 """
 
