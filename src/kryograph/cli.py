@@ -19,7 +19,7 @@ from kryograph.data import DATASETS, Dataset, fetch, load
 from kryograph.errors import KryographError, UsageError
 from kryograph.experiments.runner import repeat
 from kryograph.experiments.settings import Column, choose, find_published
-from kryograph.report.terminal import err, progress, show_list, show_result
+from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.results import Result
 from kryograph.systems import SYSTEMS, System, system
 from kryograph.training.loop import Conditions
@@ -84,7 +84,7 @@ def train(
     conditions = Conditions(device=device, precision=precision)
     _train(
         system(system_name, chosen, operator=operator),
-        load(dataset, data_dir=data_dir, remove_unlabelled=remove_unlabelled, notify=err.print),
+        load(dataset, data_dir=data_dir, remove_unlabelled=remove_unlabelled, notify=note),
         how,
         column,
         source,
@@ -99,11 +99,11 @@ def demo(data_dir: DataDir = None) -> None:
     """Train truncated Krylov on Cora, five seeds (on a synthetic graph if Cora is out of reach)."""
     name = "cora"
     try:
-        data = load(name, data_dir=data_dir, notify=err.print)
+        data = load(name, data_dir=data_dir, notify=note)
     except UsageError:
         raise
     except KryographError as error:
-        err.print(f"{error}\nCora cannot be had: this is the built-in synthetic citation graph.")
+        note(f"{error}\nCora cannot be had: this is the built-in synthetic citation graph.")
         name = "synthetic"
         data = load(name)
     column = Column(name, "public", "validation")
@@ -138,8 +138,8 @@ def data_fetch(
     data_dir: DataDir = None,
 ) -> None:
     """Fill the cache ahead of time, so that later runs need no network."""
-    for name, files in fetch(names, data_dir=data_dir, notify=err.print).items():
-        err.print(f"{name}: {len(files.paths)} files in {files.folder}, from {files.source}")
+    for name, files in fetch(names, data_dir=data_dir, notify=note).items():
+        note(f"{name}: {len(files.paths)} files in {files.folder}, from {files.source}")
 
 
 @app.callback(invoke_without_command=True)
@@ -184,9 +184,9 @@ def _train(
     conditions: Conditions,
     as_json: bool,
 ) -> None:
-    err.print(f"{data.graph}, from {data.source}")
+    note(f"{data.graph}, from {data.source}")
     if str(data.graph.cleaning):
-        err.print(f"Edges: {data.graph.cleaning}.")
+        note(f"Edges: {data.graph.cleaning}.")
     runs: list[Run] = []
     interrupted = False
     try:
@@ -204,7 +204,7 @@ def _train(
                 tracker.run(run)
     except KeyboardInterrupt:
         interrupted = True
-        err.print(f"Interrupted: {len(runs)} of {seeds} runs are finished.")
+        note(f"Interrupted: {len(runs)} of {seeds} runs are finished.")
     if runs:
         row = find_published(method.name, column)
         result = Result(

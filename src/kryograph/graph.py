@@ -10,13 +10,16 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from kryograph.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Features: TypeAlias = "npt.NDArray[np.floating] | sp.csr_array"
@@ -145,6 +148,31 @@ class Graph:
             features=_as_features(features, n),
             names=None if names is None else tuple(names),
             cleaning=cleaning,
+        )
+
+    @classmethod
+    def from_pyg(cls, data: Data) -> Graph:
+        """The graph of a PyTorch Geometric `Data`; directed edges are made two-way."""
+        weight = getattr(data, "edge_weight", None)
+        return cls.from_edges(
+            data.edge_index.cpu().numpy(),
+            data.num_nodes,
+            weights=None if weight is None else weight.cpu().numpy(),
+            features=None if data.x is None else data.x.cpu().numpy(),
+        )
+
+    def to_pyg(self) -> Data:
+        """A PyTorch Geometric `Data` with dense `x`, `edge_index` both ways, and `edge_weight`."""
+        import torch
+        from torch_geometric.data import Data
+
+        both = self.adjacency.tocoo()
+        features = self.features
+        dense = features.toarray() if isinstance(features, sp.csr_array) else features.copy()
+        return Data(
+            x=torch.from_numpy(dense).float(),
+            edge_index=torch.from_numpy(np.stack([both.row, both.col]).astype(np.int64)),
+            edge_weight=torch.from_numpy(both.data.astype(np.float32)),
         )
 
     @property

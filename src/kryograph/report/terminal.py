@@ -18,6 +18,11 @@ out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
 
+def note(message: object) -> None:
+    """A line on standard error, as it is: not wrapped, and no part of it taken for markup."""
+    err.print(str(message), soft_wrap=True, markup=False)
+
+
 def percent(fraction: float | None) -> str:
     """A fraction in per cent with one decimal; a dash for none.
 
@@ -79,7 +84,7 @@ class Tracker:
 def progress(runs: int) -> Iterator[Tracker]:
     """A bar on a terminal; a line per run where standard error is a file or a pipe."""
     if not err.is_terminal:
-        yield Tracker(epoch=lambda seed, epoch: None, run=lambda run: err.print(_line(run)))
+        yield Tracker(epoch=lambda seed, epoch: None, run=lambda run: note(_line(run)))
         return
     columns = (
         TextColumn("{task.description}"),
