@@ -13,7 +13,7 @@ test: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 # Installs once; again only when what is to be installed has changed.
 $(INSTALLED): pyproject.toml constraints.txt

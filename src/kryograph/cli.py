@@ -11,17 +11,16 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 
 import kryograph
-from kryograph.data import DATASETS, Dataset, fetch, load
+from kryograph.data import DATASETS, fetch, load
+from kryograph.data.splits import PUBLIC, split_name
 from kryograph.errors import KryographError, UsageError
-from kryograph.experiments.runner import repeat
-from kryograph.experiments.settings import Column, choose, find_published
+from kryograph.experiments.runner import Plan
+from kryograph.experiments.settings import Column, choose
 from kryograph.report.terminal import note, progress, show_list, show_result
-from kryograph.results import Result
-from kryograph.systems import SYSTEMS, System, system
+from kryograph.systems import SYSTEMS, system
 from kryograph.training.loop import Conditions
 from kryograph.training.protocol import Run
 
@@ -76,41 +75,30 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a system over several seeds and print its test accuracy with a 95 % interval."""
+    column = Column(dataset, _split(split, label_rate, per_class), protocol)
+    chosen, source = choose(system_name, column, settings, _overrides(overrides or []))
+    method = system(system_name, chosen, operator=operator)
+    conditions = Conditions(device=device, precision=precision)
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
-    how = _split(split, label_rate, per_class)
-    column = Column(dataset, str(how), protocol)
-    chosen, source = choose(system_name, column, settings, _overrides(overrides or []))
-    conditions = Conditions(device=device, precision=precision)
-    _train(
-        system(system_name, chosen, operator=operator),
-        load(dataset, data_dir=data_dir, remove_unlabelled=remove_unlabelled, notify=note),
-        how,
-        column,
-        source,
-        seeds,
-        conditions,
-        as_json,
-    )
+    data = load(dataset, data_dir=data_dir, remove_unlabelled=remove_unlabelled, notify=note)
+    _train(Plan(method, source, data, column, seeds, conditions), as_json)
 
 
 @app.command(epilog="Example: kryograph demo")
 def demo(data_dir: DataDir = None) -> None:
     """Train truncated Krylov on Cora, five seeds (on a synthetic graph if Cora is out of reach)."""
-    name = "cora"
     try:
-        data = load(name, data_dir=data_dir, notify=note)
+        data = load("cora", data_dir=data_dir, notify=note)
     except UsageError:
         raise
     except KryographError as error:
-        note(f"{error}\nCora cannot be had: this is the built-in synthetic citation graph.")
-        name = "synthetic"
-        data = load(name)
-    column = Column(name, "public", "validation")
+        note(error)
+        note("Cora cannot be had, so this is the built-in synthetic citation graph.")
+        data = load("synthetic")
+    column = Column(data.name, "public", "validation")
     chosen, source = choose("truncated-krylov", column, "default", {})
-    _train(
-        system("truncated-krylov", chosen), data, "public", column, source, 5, Conditions(), False
-    )
+    _train(Plan(system("truncated-krylov", chosen), source, data, column, seeds=5))
 
 
 @app.command(epilog="Example: kryograph systems --json")
@@ -174,70 +162,39 @@ def _fail(message: str, code: int) -> None:
     sys.exit(code)
 
 
-def _train(
-    method: System,
-    data: Dataset,
-    how: str | int,
-    column: Column,
-    source: str,
-    seeds: int,
-    conditions: Conditions,
-    as_json: bool,
-) -> None:
-    note(f"{data.graph}, from {data.source}")
-    if str(data.graph.cleaning):
-        note(f"Edges: {data.graph.cleaning}.")
+def _train(plan: Plan, as_json: bool = False) -> None:
+    graph = plan.dataset.graph
+    note(f"{graph} ({plan.dataset.source})")
+    if str(graph.cleaning):
+        note(f"Edges: {graph.cleaning}.")
     runs: list[Run] = []
     interrupted = False
     try:
-        with progress(seeds) as tracker:
-            for run in repeat(
-                method,
-                data,
-                how,
-                seeds=range(seeds),
-                protocol=column.protocol,
-                conditions=conditions,
-                on_epoch=tracker.epoch,
-            ):
+        with progress(plan.seeds) as tracker:
+            for run in plan.runs(tracker.epoch):
                 runs.append(run)
                 tracker.run(run)
     except KeyboardInterrupt:
         interrupted = True
-        note(f"Interrupted: {len(runs)} of {seeds} runs are finished.")
-    if runs:
-        row = find_published(method.name, column)
-        result = Result(
-            system=method.name,
-            dataset=data.name,
-            split=column.split,
-            protocol=column.protocol,
-            operator=method.operator,
-            settings=method.settings.as_dict(),
-            settings_source=source,
-            device=conditions.device,
-            precision=conditions.precision,
-            threads=torch.get_num_threads(),
-            runs=tuple(runs),
-            paper=row.accuracy if row else None,
-        )
-        if as_json:
-            print(json.dumps(result.as_dict(), indent=2))
-        else:
-            show_result(result)
+        note(f"Interrupted: {len(runs)} of {plan.seeds} runs are finished.")
+    if runs and as_json:
+        print(json.dumps(plan.result(runs).as_dict(), indent=2))
+    elif runs:
+        show_result(plan.result(runs))
     if interrupted:
         raise typer.Exit(130)
 
 
-def _split(split: str | None, label_rate: str | None, per_class: int | None) -> str | int:
-    given = [value for value in (split, label_rate, per_class) if value is not None]
+def _split(split: str | None, label_rate: str | None, per_class: int | None) -> str:
+    given = [split_name(how) for how in (label_rate, per_class) if how is not None]
+    given += [split] if split is not None else []
     if len(given) > 1:
         raise UsageError("Give one of --split, --label-rate and --per-class, not several.")
-    if split not in (None, "public"):
+    if split not in (None, PUBLIC):
         raise UsageError(
             f"Unknown split {split!r}: there is 'public'; for random ones use --label-rate."
         )
-    return given[0] if given else "public"
+    return given[0] if given else PUBLIC
 
 
 def _overrides(pairs: list[str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kryograph.data.splits import per_class_split, rate_split
+from kryograph.data.splits import PUBLIC, random_split
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
 
@@ -41,19 +41,17 @@ class Dataset:
         labels.setflags(write=False)
         object.__setattr__(self, "labels", labels)
 
-    def split(self, how: str | int = "public", *, seed: int = 0) -> Split:
-        """The public split, a random one by rate ("1%"), or k nodes of each class (an integer)."""
-        if how == "public":
-            if self.public is None:
-                raise UsageError(
-                    f"The data set {self.name!r} has no public split; draw one with a label rate."
-                )
-            return self.public
-        if isinstance(how, int):
-            return per_class_split(self.labels, how, seed=seed)
-        return rate_split(self.labels, how, seed=seed)
+    def split(self, how: str | int = PUBLIC, *, seed: int = 0) -> Split:
+        """The public split, a random one by rate ("1%"), or one with k nodes of each class (20)."""
+        if how != PUBLIC:
+            return random_split(self.labels, how, seed=seed)
+        if self.public is None:
+            raise UsageError(
+                f"The data set {self.name!r} has no public split; draw one with a label rate."
+            )
+        return self.public
 
-    def task(self, split: Split | str | int = "public", *, validation: bool = True) -> Task:
+    def task(self, split: Split | str | int = PUBLIC, *, validation: bool = True) -> Task:
         """What training may see: the labels of the training nodes, and those of validation."""
         chosen = split if isinstance(split, Split) else self.split(split)
         visible = np.full(self.graph.n, UNKNOWN)

@@ -19,6 +19,8 @@ from kryograph.graph import UNKNOWN, Indices, Split
 
 VALIDATION = 500
 TEST = 1_000
+PUBLIC = "public"
+PER_CLASS = " per class"
 
 
 def parse_rate(text: str) -> Fraction:
@@ -46,6 +48,27 @@ def parse_rate(text: str) -> Fraction:
     return rate
 
 
+def split_name(how: str | int) -> str:
+    """The one way in which a split is written: "public", "20 per class", or a rate in per cent.
+
+    >>> split_name("0.01"), split_name("1.0 %"), split_name(20), split_name("public")
+    ('1%', '1%', '20 per class', 'public')
+    """
+    if isinstance(how, int):
+        return f"{how}{PER_CLASS}"
+    if how == PUBLIC or how.endswith(PER_CLASS):
+        return how
+    return _percent(parse_rate(how))
+
+
+def random_split(labels: Indices, how: str | int, *, seed: int) -> Split:
+    """A split by rate ("1%") or with k training nodes of each class (20, or "20 per class")."""
+    name = split_name(how)
+    if name.endswith(PER_CLASS):
+        return per_class_split(labels, int(name.removesuffix(PER_CLASS)), seed=seed)
+    return rate_split(labels, name, seed=seed)
+
+
 def rate_split(
     labels: Indices, rate: str, *, seed: int, validation: int = VALIDATION, test: int = TEST
 ) -> Split:
@@ -57,7 +80,7 @@ def rate_split(
     share = parse_rate(rate)
     sizes = _class_sizes(labels)
     total = sum(sizes.values())
-    percent = f"{float(share * 100):g}%"
+    percent = _percent(share)
     if total * share < len(sizes):
         smallest = Context(prec=2, rounding=ROUND_CEILING).divide(
             Decimal(100 * len(sizes)), Decimal(total)
@@ -88,7 +111,11 @@ def per_class_split(
             f"for; ask for at most {sizes[smallest]:,} per class."
         )
     counts = dict.fromkeys(sizes, k)
-    return _draw(f"{k} per class seed {seed}", labels, counts, seed, validation, test)
+    return _draw(f"{k}{PER_CLASS} seed {seed}", labels, counts, seed, validation, test)
+
+
+def _percent(share: Fraction) -> str:
+    return f"{float(share * 100):g}%"
 
 
 def _class_sizes(labels: Indices) -> dict[int, int]:

@@ -1,38 +1,78 @@
-"""Repeat a run over seeds: each draws its own weights and, unless it is public, its own split."""
+"""A plan: one system on one column over several seeds, run by run, and the result of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
+import torch
+
 from kryograph.data import Dataset
+from kryograph.errors import UsageError
+from kryograph.experiments.settings import Column, find_published
+from kryograph.results import Result
 from kryograph.systems import System
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import Run, run
 
 
-def repeat(
-    system: System,
-    dataset: Dataset,
-    how: str | int,
-    *,
-    seeds: range,
-    protocol: str = "validation",
-    conditions: Conditions | None = None,
-    on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None,
-) -> Iterator[Run]:
-    """Yield the runs one by one, so that what is finished survives an interruption.
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run.
 
-    `how` names the split: "public", a label rate ("1%") or a number of nodes per class.
+    Args:
+        system: The method with its settings.
+        settings_source: Where the settings come from; it is part of the result.
+        dataset: What it learns; that of the column.
+        column: Which splits, under which protocol.
+        seeds: How many runs. Each seed 0, 1, … draws its own weights and, unless it is public, its
+            own split.
+        conditions: Device, precision, stop rule.
     """
-    splits = [dataset.split(how, seed=seed) for seed in seeds]
-    for seed, split in zip(seeds, splits, strict=True):
-        yield run(
-            system,
-            dataset,
-            split,
-            seed=seed,
-            protocol=protocol,
-            conditions=conditions,
-            on_epoch=partial(on_epoch, seed),
+
+    system: System
+    settings_source: str
+    dataset: Dataset
+    column: Column
+    seeds: int
+    conditions: Conditions = field(default_factory=Conditions)
+
+    def __post_init__(self) -> None:
+        if self.seeds < 1:
+            raise UsageError(f"There must be at least 1 seed; there are {self.seeds}.")
+
+    def runs(
+        self, on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None
+    ) -> Iterator[Run]:
+        """The runs one by one, so that what is finished survives an interruption."""
+        # All splits are drawn first: a rate that cannot work must not cost a run to find out.
+        splits = [self.dataset.split(self.column.split, seed=seed) for seed in range(self.seeds)]
+        for seed, split in enumerate(splits):
+            yield run(
+                self.system,
+                self.dataset,
+                split,
+                seed=seed,
+                protocol=self.column.protocol,
+                conditions=self.conditions,
+                on_epoch=partial(on_epoch, seed),
+            )
+
+    def result(self, runs: Sequence[Run]) -> Result:
+        """What some of its runs come to."""
+        row = find_published(self.system.name, self.column)
+        return Result(
+            system=self.system.name,
+            dataset=self.column.dataset,
+            split=self.column.split,
+            protocol=self.column.protocol,
+            operator=self.system.operator,
+            settings=self.system.settings.as_dict(),
+            settings_source=self.settings_source,
+            device=self.conditions.device,
+            precision=self.conditions.precision,
+            threads=torch.get_num_threads(),
+            runs=tuple(runs),
+            paper=row.accuracy if row else None,
         )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
-from kryograph.data.splits import parse_rate
+from kryograph.data.splits import split_name
 from kryograph.errors import UsageError, unknown
 from kryograph.systems import SYSTEMS
 from kryograph.systems.settings import Settings
@@ -33,23 +33,22 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the paper's tables: a data set, a label rate, a protocol."""
+    """Where a system is run: a data set, a kind of split, a protocol; a column of a table.
+
+    >>> Column("cora", "0.01", "validation") == Column("cora", "1.0%", "validation")
+    True
+    """
 
     dataset: str
     split: str
-    """"public", or a label rate as printed: "1%"."""
+    """"public", "1%" or "20 per class"; a rate may be written in any way."""
     protocol: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "split", split_name(self.split))
 
     def __str__(self) -> str:
         return f"{self.dataset} {self.split}, {self.protocol}"
-
-    def matches(self, other: Column) -> bool:
-        """Whether both are the same column, however the rate is written."""
-        if (self.dataset, self.protocol) != (other.dataset, other.protocol):
-            return False
-        if "public" in (self.split, other.split):
-            return self.split == other.split
-        return parse_rate(self.split) == parse_rate(other.split)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def _row(row: dict[str, str]) -> Published:
 def find_published(system: str, column: Column) -> Published | None:
     """The row of a system and a column, if there is one."""
     for row in published():
-        if row.system == system and row.column.matches(column):
+        if row.system == system and row.column == column:
             return row
     return None
 
