@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor, nn
+
+from kryograph.data import toy
+from kryograph.errors import UsageError
+from kryograph.nn.functional import (
+    ACTIVATIONS,
+    activation,
+    as_operator,
+    dropout,
+    side_by_side,
+    uniform_,
+)
+from kryograph.operators import operator
+from kryograph.sparse import SparseMatrix
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+# Activations
+
+
+TORCHS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": nn.Identity(),
+    "tanh": nn.Tanh(),
+    "relu": nn.ReLU(),
+    "leaky-relu": nn.LeakyReLU(),
+    "elu": nn.ELU(),
+    "selu": nn.SELU(),
+    "sigmoid": nn.Sigmoid(),
+    "hardshrink": nn.Hardshrink(),
+    "softshrink": nn.Softshrink(),
+    "tanhshrink": nn.Tanhshrink(),
+}
+
+
+def test_every_activation_is_known_to_the_test() -> None:
+    assert set(ACTIVATIONS) == set(TORCHS)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations_map_as_torchs(name: str) -> None:
+    x = torch.linspace(-3, 3, 61, dtype=torch.float64)
+    assert torch.equal(activation(name)(x), TORCHS[name](x))
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("identity", -2.0, -2.0),
+        ("tanh", 1.0, math.tanh(1)),
+        ("relu", -2.0, 0.0),
+        ("leaky-relu", -2.0, -0.02),
+        ("elu", -1.0, math.exp(-1) - 1),
+        ("selu", 1.0, 1.0507009873554805),
+        ("sigmoid", 0.0, 0.5),
+        ("hardshrink", 0.4, 0.0),
+        ("softshrink", 2.0, 1.5),
+        ("tanhshrink", 1.0, 1 - math.tanh(1)),
+    ],
+)
+def test_activations_by_hand(name: str, at: float, value: float) -> None:
+    found = activation(name)(torch.tensor(at, dtype=torch.float64)).item()
+    assert found == pytest.approx(value, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("thanh", "tanh"), ("ReLu", "relu"), ("leaky", "leaky-relu")]
+)
+def test_an_unknown_activation_is_refused_with_the_nearest(name: str, near: str) -> None:
+    with pytest.raises(UsageError, match=f"^Unknown activation '{name}': did you mean.*'{near}'"):
+        activation(name)
+
+
+# Initialisation
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(400, 4), (4, 400), (50, 50)])
+def test_weights_and_biases_are_uniform_within_one_over_root_out(rows: int, columns: int) -> None:
+    weight, bias = torch.empty(rows, columns).double(), torch.empty(columns).double()
+    uniform_(weight, bias, seeded(0))
+    bound = 1 / math.sqrt(columns)
+    for drawn in (weight, bias):
+        assert drawn.abs().max() <= bound
+    assert weight.abs().max() > 0.99 * bound
+    # Five standard deviations of a mean, and of a mean square, of that many draws.
+    count = rows * columns
+    assert abs(weight.mean()) < 5 * bound / math.sqrt(3 * count)
+    assert weight.square().mean() == pytest.approx(bound**2 / 3, rel=5 * math.sqrt(0.8 / count))
+
+
+def test_biases_fill_their_bounds_too() -> None:
+    bias = torch.empty(900)
+    uniform_(torch.empty(1, 900), bias, seeded(3))
+    assert 0.98 / 30 < bias.abs().max() <= 1 / 30
+    assert bias.min() < 0 < bias.max()
+
+
+def test_initialisation_draws_from_its_generator_alone() -> None:
+    drawn = []
+    for seed in (5, 5, 6):
+        torch.manual_seed(len(drawn))
+        before = torch.get_rng_state()
+        weight, bias = torch.empty(3, 2), torch.empty(2)
+        uniform_(weight, bias, seeded(seed))
+        assert torch.equal(torch.get_rng_state(), before)
+        drawn.append(torch.cat([weight.ravel(), bias]))
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_a_layer_may_have_no_bias() -> None:
+    weight, bias = torch.empty(3, 2), torch.empty(2)
+    uniform_(weight, None, seeded(1))
+    again = torch.empty(3, 2)
+    uniform_(again, bias, seeded(1))
+    assert torch.equal(weight, again)
+
+
+# Dropout
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+def test_dropout_zeroes_its_share_and_scales_the_rest(rate: float) -> None:
+    x = torch.full((200, 500), 3.0, dtype=torch.float64)
+    dropped = dropout(x, rate, training=True, generator=seeded(0))
+    kept = dropped != 0
+    # Five standard deviations of a share of 100,000 draws.
+    near = 5 * math.sqrt(rate * (1 - rate) / x.numel())
+    assert (~kept).double().mean() == pytest.approx(rate, abs=near)
+    assert dropped[kept].unique().tolist() == pytest.approx([3 / (1 - rate)], rel=1e-15)
+    assert dropped.mean() == pytest.approx(3.0, abs=3 * near / (1 - rate))
+
+
+def test_dropout_draws_from_its_generator_alone() -> None:
+    x = random(20, 5)
+    first = dropout(x, 0.5, training=True, generator=seeded(1))
+    torch.manual_seed(9)
+    before = torch.get_rng_state()
+    assert torch.equal(dropout(x, 0.5, training=True, generator=seeded(1)), first)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.equal(dropout(x, 0.5, training=True, generator=seeded(2)), first)
+
+
+def test_a_generator_goes_on_from_call_to_call() -> None:
+    x, generator = torch.ones(50), seeded(1)
+    first, second = (dropout(x, 0.5, training=True, generator=generator) for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_nothing_is_dropped_or_drawn_in_evaluation_or_at_rate_zero() -> None:
+    x, generator = random(4, 3), seeded(0)
+    before = generator.get_state()
+    assert torch.equal(dropout(x, 0.9, training=False, generator=generator), x)
+    assert torch.equal(dropout(x, 0.0, training=True, generator=generator), x)
+    assert torch.equal(generator.get_state(), before)
+
+
+def test_gradients_pass_through_what_was_kept() -> None:
+    x = random(6, 3).requires_grad_()
+    dropped = dropout(x, 0.5, training=True, generator=seeded(0))
+    dropped.sum().backward()
+    assert x.grad is not None
+    assert torch.allclose(x.grad * x.detach(), dropped.detach(), rtol=1e-15)
+    assert set(x.grad.unique().tolist()) == {0.0, 2.0}
+    assert not torch.equal(x.detach(), dropped.detach())
+
+
+# Side by side
+
+
+@pytest.mark.parametrize("widths", [(3,), (2, 3), (1, 4, 2, 1)])
+def test_blocks_side_by_side_are_their_concatenation(widths: tuple[int, ...]) -> None:
+    blocks = [random(5, width, seed=width) for width in widths]
+    weight = random(sum(widths), 3, seed=9)
+    expected = torch.cat(blocks, dim=1) @ weight
+    for given_blocks in (blocks, tuple(blocks), iter(blocks)):
+        assert torch.allclose(side_by_side(given_blocks, weight), expected, rtol=1e-13, atol=1e-14)
+
+
+def test_sparse_blocks_may_stand_beside_dense_ones() -> None:
+    words = sp.csr_array([[0.0, 1.0, 0.0], [2.0, 0.0, 0.0]])
+    sparse = SparseMatrix.from_scipy(words, dtype=torch.float64)
+    dense, weight = random(2, 2), random(5, 4, seed=1)
+    expected = torch.cat([torch.from_numpy(words.toarray()), dense], dim=1) @ weight
+    assert torch.allclose(side_by_side([sparse, dense], weight), expected, rtol=1e-14, atol=1e-15)
+
+
+def test_blocks_that_are_too_narrow_are_refused() -> None:
+    with pytest.raises(ValueError, match="the blocks are 2 columns wide, the weight has 3 rows"):
+        side_by_side([torch.ones(4, 1), torch.ones(4, 1)], torch.ones(3, 2))
+    with pytest.raises(ValueError, match="the blocks are 0 columns wide, the weight has 3 rows"):
+        side_by_side([], torch.ones(3, 2))
+
+
+@pytest.mark.parametrize("widths", [(2, 2), (4,), (3, 1), (5, 5)])
+def test_blocks_that_are_too_wide_are_refused(widths: tuple[int, ...]) -> None:
+    with pytest.raises((ValueError, RuntimeError)):
+        side_by_side([torch.ones(4, width) for width in widths], torch.ones(3, 2))
+
+
+# Arguments
+
+
+def test_an_operator_is_taken_as_it_is() -> None:
+    walk = operator(toy.path(3), "rw")
+    assert as_operator(walk, None, 3, "sym") is walk
+
+
+def test_an_edge_index_becomes_the_operator_of_that_name() -> None:
+    found = as_operator(torch.tensor([[0], [1]]), torch.tensor([3.0]), 2, "rw")
+    assert found.matrix.toarray().tolist() == [[1, 0], [0.75, 0.25]]
+
+
+def test_no_graph_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs an edge_index or an Operator"):
+        as_operator(None, None, 3, "sym")

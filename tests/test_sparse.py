@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.autograd import gradcheck, gradgradcheck
+
+from kryograph.sparse import SparseMatrix
+
+SYMMETRIC = np.array([[2.0, -1.0, 0.0], [-1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
+LOPSIDED = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, -2.0], [1.0, 0.0, 4.0]])
+WIDE = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, -3.0]])
+TALL = WIDE.T.copy()
+HOLLOW = np.array([[0.0, 0.0, 0.0], [0.0, 7.0, 0.0], [0.0, 0.0, 0.0]])
+EMPTY = np.zeros((3, 2))
+
+MATRICES = {
+    "symmetric": SYMMETRIC,
+    "lopsided": LOPSIDED,
+    "wide": WIDE,
+    "tall": TALL,
+    "hollow": HOLLOW,
+    "empty": EMPTY,
+}
+
+
+@pytest.fixture(params=list(MATRICES))
+def array(request: pytest.FixtureRequest) -> np.ndarray:
+    return MATRICES[request.param]
+
+
+def sparse(array: np.ndarray, dtype: torch.dtype = torch.float64) -> SparseMatrix:
+    same = array.shape[0] == array.shape[1] and np.array_equal(array, array.T)
+    return SparseMatrix.from_scipy(sp.csr_array(array), dtype=dtype, symmetric=same)
+
+
+def random(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(0))
+
+
+def test_a_product_by_hand() -> None:
+    product = sparse(WIDE) @ torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    assert product.tolist() == [[7], [-12]]
+
+
+def test_products_are_those_of_the_dense_matrix(array: np.ndarray) -> None:
+    matrix, x = sparse(array), random(array.shape[1], 4)
+    assert matrix.shape == array.shape
+    np.testing.assert_array_equal(matrix.to_dense().numpy(), array)
+    np.testing.assert_allclose((matrix @ x).numpy(), array @ x.numpy(), rtol=1e-14, atol=1e-15)
+
+
+def test_the_transpose_is_the_transpose(array: np.ndarray) -> None:
+    matrix, y = sparse(array), random(array.shape[0], 4)
+    np.testing.assert_array_equal(matrix.T.to_dense().numpy(), array.T)
+    np.testing.assert_allclose((matrix.T @ y).numpy(), array.T @ y.numpy(), rtol=1e-14, atol=1e-15)
+    np.testing.assert_array_equal(matrix.T.T.to_dense().numpy(), array)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    shape=st.tuples(st.integers(1, 8), st.integers(1, 8), st.integers(1, 4)),
+    density=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    seed=st.integers(0, 2**32),
+)
+def test_products_and_gradients_of_random_matrices(
+    shape: tuple[int, int, int], density: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    n, k, d = shape
+    array = rng.standard_normal((n, k)) * (rng.random((n, k)) < density)
+    matrix = SparseMatrix.from_scipy(sp.csr_array(array), dtype=torch.float64)
+    x = torch.from_numpy(rng.standard_normal((k, d))).requires_grad_()
+    upstream = rng.standard_normal((n, d))
+    product = matrix @ x
+    product.backward(torch.from_numpy(upstream))
+    assert x.grad is not None
+    np.testing.assert_allclose(product.detach().numpy(), array @ x.detach().numpy(), atol=1e-13)
+    np.testing.assert_allclose(x.grad.numpy(), array.T @ upstream, atol=1e-13)
+
+
+def test_first_and_second_derivatives(array: np.ndarray) -> None:
+    matrix, x = sparse(array), random(array.shape[1], 2).requires_grad_()
+    assert gradcheck(lambda x: matrix @ x, (x,))
+    assert gradgradcheck(lambda x: matrix @ x, (x,))
+    assert gradgradcheck(lambda x: (matrix @ torch.tanh(x)) ** 2, (x,))
+    y = random(array.shape[0], 2).requires_grad_()
+    assert gradcheck(lambda y: matrix.T @ y, (y,))
+
+
+def test_calling_a_matrix_symmetric_saves_its_transpose() -> None:
+    matrix = sparse(SYMMETRIC)
+    assert matrix.T._matrix is matrix._matrix
+    assert sparse(LOPSIDED).T._matrix is not sparse(LOPSIDED)._matrix
+
+
+def test_indices_are_32_bits_wide(array: np.ndarray) -> None:
+    wide = sp.csr_array(array)
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    matrix = SparseMatrix.from_scipy(wide)
+    for side in (matrix, matrix.T):
+        assert side._matrix.crow_indices().dtype == torch.int32
+        assert side._matrix.col_indices().dtype == torch.int32
+
+
+def test_empty_rows_give_zeros() -> None:
+    product = sparse(HOLLOW) @ torch.ones(3, 2, dtype=torch.float64)
+    assert product.tolist() == [[0, 0], [7, 7], [0, 0]]
+    assert (sparse(EMPTY) @ torch.ones(2, 2, dtype=torch.float64)).tolist() == [[0, 0]] * 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_entries_have_the_type_asked_for(dtype: torch.dtype) -> None:
+    array = np.array([[1 / 3]])
+    matrix = sparse(array, dtype)
+    assert matrix.dtype == dtype
+    assert matrix.device == torch.device("cpu")
+    assert matrix.to_dense().item() == torch.tensor(1 / 3, dtype=dtype).item()
+    assert (matrix @ torch.ones(1, 1, dtype=dtype)).dtype == dtype
+
+
+def test_the_matrix_is_a_copy() -> None:
+    given_matrix = sp.csr_array(LOPSIDED.copy())
+    matrix = SparseMatrix.from_scipy(given_matrix, dtype=torch.float64)
+    given_matrix.data[:] = 0
+    np.testing.assert_array_equal(matrix.to_dense().numpy(), LOPSIDED)
+    np.testing.assert_array_equal(matrix.T.to_dense().numpy(), LOPSIDED.T)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_mixed_precision_stays_outside(dtype: torch.dtype) -> None:
+    matrix = sparse(LOPSIDED, torch.float32)
+    x = random(3, 2, dtype=torch.float32).to(dtype).requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        product = matrix @ x
+        loss = product.float().sum()
+    loss.backward()
+    expected = torch.from_numpy(LOPSIDED).float() @ x.detach().float()
+    assert product.dtype == dtype
+    # The product itself is exact in float32; only the last rounding is to the narrow type.
+    assert torch.allclose(product, expected.to(dtype), rtol=0, atol=1e-6)
+    assert x.grad is not None
+    assert x.grad.dtype == dtype
+    column_sums = torch.from_numpy(LOPSIDED.sum(axis=0)).to(dtype)
+    assert torch.equal(x.grad, column_sums[:, None].expand(3, 2))
+
+
+def test_a_network_trains_in_mixed_precision() -> None:
+    matrix = sparse(LOPSIDED, torch.float32)
+    weight = random(2, 2, dtype=torch.float32).requires_grad_()
+    x = random(3, 2, dtype=torch.float32)
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = x @ weight
+        assert hidden.dtype == torch.bfloat16
+        loss = (matrix @ hidden).float().sum()
+    loss.backward()
+    expected = x.T @ torch.from_numpy(LOPSIDED).float().T @ torch.ones(3, 2)
+    assert weight.grad is not None
+    assert torch.allclose(weight.grad, expected, rtol=0.02, atol=0.02)
