@@ -417,3 +417,28 @@ def test_a_task_refuses_nodes_beyond_the_graph(part: str) -> None:
     split = Split("mine", **{name: np.array(nodes) for name, nodes in parts.items()})
     with pytest.raises(UsageError, match=r"^Split 'mine' names nodes beyond the graph's 6\.$"):
         task([0, 1, 1, -1, -1, -1], split)
+
+
+def test_node_numbers_must_be_whole() -> None:
+    with pytest.raises(UsageError, match="Edges must be whole node numbers; got float64"):
+        Graph.from_edges([[0.7], [1.9]], 3)
+
+
+def test_a_mask_is_read_as_a_mask() -> None:
+    split = Split("m", train=np.array([False, True, True]), validation=[], test=[0])
+    assert split.train.tolist() == [1, 2]
+
+
+def test_the_fingerprint_does_not_see_how_a_matrix_is_stored() -> None:
+    stored = sp.csr_array(([1.0, 0.0, 2.0], ([0, 1, 2], [0, 0, 0])), shape=(3, 2))
+    plain = sp.csr_array([[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]])
+    graphs = [Graph.from_edges([[0], [1]], 3, features=features) for features in (stored, plain)]
+    assert stored.nnz == 3
+    assert graphs[0].fingerprint == graphs[1].fingerprint
+
+
+def test_the_caller_keeps_its_arrays() -> None:
+    features = np.zeros((2, 1))
+    graph = Graph(sp.csr_matrix([[0.0, 1.0], [1.0, 0.0]]), features)
+    features[0, 0] = 5
+    assert graph.features.tolist() == [[0.0], [0.0]]

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -10,16 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.graph import Graph
 from kryograph.operators import OPERATORS, Operator, from_adjacency, from_edge_index, operator
-
-with warnings.catch_warnings():
-    # PyTorch Geometric still calls torch.jit.script when it is imported.
-    warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
-    from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 Array = npt.NDArray[np.float64]
 
@@ -413,3 +407,24 @@ def test_gradients_of_edge_weights_are_refused_not_lost() -> None:
         from_edge_index(torch.tensor([[0], [1]]), weight, 2)
     detached = from_edge_index(torch.tensor([[0], [1]]), weight.detach(), 2, "affinity")
     assert dense(detached).tolist() == [[1, 0], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("edges", "weight", "sentence"),
+    [
+        ([[0], [1]], torch.ones(2), r"1 edges have weights \(2,\)"),
+        ([[0], [3]], None, "names a node outside 0 to 2"),
+        ([[0], [-1]], None, "names a node outside 0 to 2"),
+        ([[0], [1], [2]], None, r"must be 2 × E; it is \(3, 1\)"),
+    ],
+)
+def test_a_bad_edge_index_is_refused(
+    edges: list[list[int]], weight: torch.Tensor | None, sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        from_edge_index(torch.tensor(edges), weight, 3)
+
+
+def test_whole_numbers_are_diffused_as_real_ones() -> None:
+    found = operator(toy.path(2)) @ torch.tensor([[1], [0]])
+    assert found.tolist() == [[0.5], [0.5]]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -8,17 +7,13 @@ import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, Sequential
 
 from kryograph.data import toy
 from kryograph.graph import Graph
 from kryograph.nn import KrylovConv, Snowball, SnowballConv, TruncatedKrylov
 from kryograph.operators import operator
-
-with warnings.catch_warnings():
-    # PyTorch Geometric still calls torch.jit.script when it is imported.
-    warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
-    from torch_geometric.data import Data
-    from torch_geometric.nn import GCNConv, Sequential
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -160,3 +160,9 @@ def test_a_network_trains_in_mixed_precision() -> None:
     expected = x.T @ torch.from_numpy(LOPSIDED).float().T @ torch.ones(3, 2)
     assert weight.grad is not None
     assert torch.allclose(weight.grad, expected, rtol=0.02, atol=0.02)
+
+
+def test_float64_is_not_cut_short() -> None:
+    single = SparseMatrix.from_scipy(sp.csr_array([[1.0]]), dtype=torch.float32)
+    with pytest.raises(ValueError, match="would lose its digits"):
+        single @ torch.ones(1, 1, dtype=torch.float64)

@@ -25,7 +25,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     "Unknown data set 'coar': did you mean 'cora'? There are: cora, citeseer."
     """
     names = list(known)
-    near = difflib.get_close_matches(name.lower(), [n.lower() for n in names], n=3, cutoff=0.5)
-    nearest = [n for n in names if n.lower() in near]
+    lower = {known_name.lower(): known_name for known_name in names}
+    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
+    nearest = [lower[match] for match in near]
     hint = f" did you mean {' or '.join(repr(n) for n in nearest)}?" if nearest else ""
     return UsageError(f"Unknown {kind} {name!r}:{hint} There are: {', '.join(names)}.")

@@ -74,7 +74,11 @@ class Graph:
     cleaning: Cleaning = field(default_factory=Cleaning)
 
     def __post_init__(self) -> None:
-        adjacency, features = self.adjacency, self.features
+        # Copies: whoever made the arrays keeps theirs as they were.
+        adjacency = _canonical(self.adjacency).astype(np.float64)
+        features = _as_features(self.features)
+        object.__setattr__(self, "adjacency", adjacency)
+        object.__setattr__(self, "features", features)
         n = adjacency.shape[0]
         if n == 0:
             raise UsageError("The graph has no nodes.")
@@ -110,9 +114,12 @@ class Graph:
 
         Without features each node gets a column of its own (the identity, sparse).
         """
-        pairs = np.asarray(edges, dtype=np.int64)
-        if pairs.size == 0:
-            pairs = pairs.reshape(2, 0)
+        given = np.asarray(edges)
+        if given.size == 0:
+            given = np.empty((2, 0), dtype=np.int64)
+        if not np.issubdtype(given.dtype, np.integer):
+            raise UsageError(f"Edges must be whole node numbers; got {given.dtype}.")
+        pairs = given.astype(np.int64)
         if pairs.ndim != 2 or pairs.shape[0] != 2:
             raise UsageError(f"Edges must be 2 × E node numbers; got shape {pairs.shape}.")
         bad = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))
@@ -145,7 +152,7 @@ class Graph:
         )
         return cls(
             adjacency=adjacency,
-            features=_as_features(features, n),
+            features=sp.eye_array(n, format="csr") if features is None else features,
             names=None if names is None else tuple(names),
             cleaning=cleaning,
         )
@@ -218,8 +225,10 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in ("train", "validation", "test"):
-            given = np.array(getattr(self, part), dtype=np.int64).reshape(-1)
-            nodes = np.unique(given)
+            given = np.array(getattr(self, part)).reshape(-1)
+            if given.dtype == bool:  # a mask, as PyTorch Geometric has them
+                given = np.flatnonzero(given)
+            nodes = np.unique(given).astype(np.int64)
             if nodes.size != given.size:
                 raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
             if nodes.size and nodes[0] < 0:
@@ -299,19 +308,17 @@ def digest(*arrays: npt.NDArray[np.generic]) -> str:
     return sha.hexdigest()[:16]
 
 
-def _as_features(
-    features: npt.ArrayLike | sp.sparray | sp.spmatrix | None, n: int
-) -> npt.NDArray[np.floating] | sp.csr_array:
-    if features is None:
-        return sp.csr_array(sp.eye_array(n, format="csr"))
-    if sp.issparse(features):
-        matrix = sp.csr_array(features, copy=True)
-        if not np.issubdtype(matrix.dtype, np.floating):
-            matrix = matrix.astype(np.float64)
-        matrix.sum_duplicates()
-        return matrix
-    dense = np.array(features)
-    return dense if np.issubdtype(dense.dtype, np.floating) else dense.astype(np.float64)
+def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
+    """A copy in the one form that equal matrices share: sorted, merged, no stored zeros."""
+    copy = sp.csr_array(matrix, copy=True)
+    copy.sum_duplicates()
+    copy.eliminate_zeros()
+    return copy
+
+
+def _as_features(features: npt.ArrayLike | sp.sparray | sp.spmatrix) -> Features:
+    copy = _canonical(features) if sp.issparse(features) else np.array(features)
+    return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
 
 
 def _first_bad_row(features: Features) -> int:

@@ -82,6 +82,7 @@ class Operator:
 
     def __matmul__(self, x: Tensor | npt.NDArray[np.floating]) -> Tensor | npt.NDArray[np.floating]:
         if isinstance(x, Tensor):
+            x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
             # bfloat16 activations are diffused in float32: there is no sparse kernel below it.
             exact = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
             return self.tensor(exact, x.device) @ x
@@ -116,7 +117,13 @@ def from_edge_index(
     """
     if edge_weight is not None and edge_weight.requires_grad:
         raise UsageError("Gradients with respect to edge weights are not available: detach them.")
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        raise UsageError(f"edge_index must be 2 × E; it is {tuple(edge_index.shape)}.")
+    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+        raise UsageError(f"{edge_index.shape[1]} edges have weights {tuple(edge_weight.shape)}.")
     source, target = edge_index.detach().cpu().numpy()
+    if source.size and (edge_index.min() < 0 or edge_index.max() >= n):
+        raise UsageError(f"edge_index names a node outside 0 to {n - 1}.")
     weight = np.ones(source.size) if edge_weight is None else edge_weight.detach().cpu().numpy()
     keep = source != target
     entries = (weight[keep].astype(np.float64), (target[keep], source[keep]))

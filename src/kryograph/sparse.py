@@ -78,6 +78,8 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> Tensor:
+        if x.dtype == torch.float64 and matrix.dtype != torch.float64:
+            raise ValueError(f"float64 times a {matrix.dtype} matrix would lose its digits")
         ctx.matrix = matrix
         # Mixed precision must not reach in here: there is no sparse kernel for bfloat16.
         with torch.autocast(x.device.type, enabled=False):

@@ -208,7 +208,7 @@ def test_blocks_that_are_too_narrow_are_refused() -> None:
 
 @pytest.mark.parametrize("widths", [(2, 2), (4,), (3, 1), (5, 5)])
 def test_blocks_that_are_too_wide_are_refused(widths: tuple[int, ...]) -> None:
-    with pytest.raises((ValueError, RuntimeError)):
+    with pytest.raises(ValueError, match="columns wide, the weight has 3 rows"):
         side_by_side([torch.ones(4, width) for width in widths], torch.ones(3, 2))
 
 
@@ -228,3 +228,14 @@ def test_an_edge_index_becomes_the_operator_of_that_name() -> None:
 def test_no_graph_is_refused() -> None:
     with pytest.raises(ValueError, match="needs an edge_index or an Operator"):
         as_operator(None, None, 3, "sym")
+
+
+def test_an_operator_takes_no_edge_weight() -> None:
+    with pytest.raises(ValueError, match="an Operator has its own weights"):
+        as_operator(operator(toy.path(3)), torch.ones(2), 3, "sym")
+
+
+@pytest.mark.parametrize("rate", [1.0, -0.1, float("nan")])
+def test_a_rate_that_is_none_is_refused(rate: float) -> None:
+    with pytest.raises(ValueError, match="a dropout rate lies between 0 and 1"):
+        dropout(torch.ones(3), rate, training=True, generator=None)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,17 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
+from torch_geometric.nn import GCNConv
 
 from kryograph.data import toy
 from kryograph.graph import Graph
 from kryograph.nn import KrylovConv, TruncatedKrylov, krylov_blocks
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-
-with warnings.catch_warnings():
-    # PyTorch Geometric still calls torch.jit.script when it is imported.
-    warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
-    from torch_geometric.nn import GCNConv
 
 OPERATORS = ["sym", "rw"]
 MIXED = toy.disjoint(toy.two_cliques(4), toy.isolated(1), toy.star(4))

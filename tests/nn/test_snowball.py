@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -11,17 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
+from torch_geometric.nn import GCNConv
 
 from kryograph.data import toy
 from kryograph.graph import Graph
 from kryograph.nn import Snowball, SnowballConv
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-
-with warnings.catch_warnings():
-    # PyTorch Geometric still calls torch.jit.script when it is imported.
-    warnings.filterwarnings("ignore", message="`torch.jit.script", category=DeprecationWarning)
-    from torch_geometric.nn import GCNConv
 
 OPERATORS = ["sym", "rw"]
 MIXED = toy.disjoint(toy.two_cliques(4), toy.isolated(1), toy.star(4))
@@ -338,3 +333,9 @@ def test_every_weight_of_the_network_is_drawn_from_the_generator() -> None:
     for name, value in first.named_parameters():
         assert not torch.equal(value, again.get_parameter(name)), name
         assert value.abs().max() <= 1 / math.sqrt(outputs[name.split(".")[0]]), name
+
+
+@pytest.mark.parametrize("arguments", [{"layers": -1}, {"layers": 1, "classifier": 0}])
+def test_impossible_sizes_are_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="cannot have"):
+        Snowball(2, 3, 4, **arguments)

@@ -51,6 +51,8 @@ def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | N
 
 def dropout(x: Tensor, rate: float, *, training: bool, generator: torch.Generator | None) -> Tensor:
     """Zero each entry with probability `rate`, scale the rest; draws from `generator`."""
+    if not 0 <= rate < 1:
+        raise ValueError(f"a dropout rate lies between 0 and 1 (excluded); it is {rate}")
     if not training or rate == 0:
         return x
     keep = torch.empty_like(x).bernoulli_(1 - rate, generator=generator)
@@ -62,10 +64,12 @@ def side_by_side(blocks: Iterable[Matrix], weight: Tensor) -> Tensor:
     total: Tensor | None = None
     row = 0
     for block in blocks:
-        product = block @ weight[row : row + block.shape[1]]
-        total = product if total is None else total + product
+        part = weight[row : row + block.shape[1]]
         row += block.shape[1]
-    if total is None or row != weight.shape[0]:
+        if row > len(weight):
+            break
+        total = block @ part if total is None else total + block @ part
+    if total is None or row != len(weight):
         raise ValueError(f"the blocks are {row} columns wide, the weight has {len(weight)} rows")
     return total
 
@@ -74,6 +78,8 @@ def as_operator(
     graph: Operator | Tensor | None, edge_weight: Tensor | None, n: int, name: str
 ) -> Operator:
     """An operator as it is, or that of an `edge_index`."""
+    if isinstance(graph, Operator) and edge_weight is not None:
+        raise ValueError("an Operator has its own weights: edge_weight goes with an edge_index")
     if graph is None:
         raise ValueError("a layer that diffuses needs an edge_index or an Operator")
     if isinstance(graph, Operator):

@@ -121,6 +121,8 @@ class Snowball(nn.Module):
         operator: str = "sym",
     ) -> None:
         super().__init__()
+        if layers < 0 or (classifier is not None and classifier < 1):
+            raise ValueError(f"cannot have {layers} layers and a classifier of {classifier} units")
         self.convs = nn.ModuleList(
             SnowballConv(in_channels + l * hidden_channels, hidden_channels, bias=bias)
             for l in range(layers)  # noqa: E741 - the paper's letter
