@@ -15,7 +15,7 @@ import typer
 
 import kryograph
 from kryograph.data import DATASETS, fetch, load
-from kryograph.data.splits import PUBLIC, split_name
+from kryograph.data.splits import PUBLIC, parse_rate, split_name
 from kryograph.errors import KryographError, UsageError
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose
@@ -186,6 +186,8 @@ def _train(plan: Plan, as_json: bool = False) -> None:
 
 
 def _split(split: str | None, label_rate: str | None, per_class: int | None) -> str:
+    if label_rate is not None:
+        parse_rate(label_rate)  # "public" or "20 per class" is a split, but not a rate
     given = [split_name(how) for how in (label_rate, per_class) if how is not None]
     given += [split] if split is not None else []
     if len(given) > 1:

@@ -8,6 +8,7 @@ up, so that no class is left without a training node.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from fractions import Fraction
@@ -56,7 +57,7 @@ def split_name(how: str | int) -> str:
     """
     if isinstance(how, int):
         return f"{how}{PER_CLASS}"
-    if how == PUBLIC or how.endswith(PER_CLASS):
+    if how == PUBLIC or re.fullmatch(rf"\d+{PER_CLASS}", how):
         return how
     return _percent(parse_rate(how))
 
@@ -115,7 +116,8 @@ def per_class_split(
 
 
 def _percent(share: Fraction) -> str:
-    return f"{float(share * 100):g}%"
+    exact = Context(prec=100).divide(Decimal(100 * share.numerator), Decimal(share.denominator))
+    return f"{exact.normalize():f}%"
 
 
 def _class_sizes(labels: Indices) -> dict[int, int]:

@@ -11,6 +11,7 @@ import torch
 from kryograph.data import Dataset
 from kryograph.errors import UsageError
 from kryograph.experiments.settings import Column, find_published
+from kryograph.graph import Split
 from kryograph.results import Result
 from kryograph.systems import System
 from kryograph.training.loop import Conditions, Epoch
@@ -37,18 +38,20 @@ class Plan:
     column: Column
     seeds: int
     conditions: Conditions = field(default_factory=Conditions)
+    splits: tuple[Split, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         if self.seeds < 1:
             raise UsageError(f"There must be at least 1 seed; there are {self.seeds}.")
+        # All splits are drawn first: a rate that cannot work must not cost a run to find out.
+        drawn = (self.dataset.split(self.column.split, seed=seed) for seed in range(self.seeds))
+        object.__setattr__(self, "splits", tuple(drawn))
 
     def runs(
         self, on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None
     ) -> Iterator[Run]:
         """The runs one by one, so that what is finished survives an interruption."""
-        # All splits are drawn first: a rate that cannot work must not cost a run to find out.
-        splits = [self.dataset.split(self.column.split, seed=seed) for seed in range(self.seeds)]
-        for seed, split in enumerate(splits):
+        for seed, split in enumerate(self.splits):
             yield run(
                 self.system,
                 self.dataset,

@@ -18,6 +18,7 @@ from kryograph.data.splits import split_name
 from kryograph.errors import UsageError, unknown
 from kryograph.systems import SYSTEMS
 from kryograph.systems.settings import Settings
+from kryograph.training.protocol import PROTOCOLS
 
 _SETTINGS = (
     "lr",
@@ -46,6 +47,8 @@ class Column:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "split", split_name(self.split))
+        if self.protocol not in PROTOCOLS:
+            raise unknown("protocol", self.protocol, PROTOCOLS)
 
     def __str__(self) -> str:
         return f"{self.dataset} {self.split}, {self.protocol}"

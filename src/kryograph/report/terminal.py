@@ -109,5 +109,6 @@ def _now(seed: int, epoch: Epoch) -> str:
 
 
 def _line(run: Run) -> str:
-    score = f", validation {percent(run.validation_accuracy)} %" if run.validation_accuracy else ""
-    return f"seed {run.seed}: {run.epochs} epochs in {run.seconds:.1f} s{score}"
+    score = run.validation_accuracy
+    validation = "" if score is None else f", validation {percent(score)} %"
+    return f"seed {run.seed}: {run.epochs} epochs in {run.seconds:.1f} s{validation}"

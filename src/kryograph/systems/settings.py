@@ -70,6 +70,9 @@ _READERS: dict[type, tuple[str, Callable[[str], object]]] = {
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> None:
+    kind = type(field.default)
+    if not (type(value) is kind or (kind is float and type(value) is int)):
+        raise UsageError(f"The setting {field.name!r} takes {_READERS[kind][0]}, not {value!r}.")
     choices, low, below = (field.metadata.get(k) for k in ("choices", "low", "below"))
     if choices is not None and value not in choices:
         raise unknown(f"value of the setting {field.name!r}", str(value), choices)

@@ -7,7 +7,6 @@ the best epoch are copied when it happens and put back at the end.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -53,6 +52,7 @@ class Conditions:
             raise unknown("precision", self.precision, PRECISIONS)
         try:
             torch.empty(1, device=self.device)
+            torch.Generator(self.device)
         except (RuntimeError, AssertionError, NotImplementedError) as error:
             raise UsageError(
                 f"The device {self.device!r} cannot be used here: "
@@ -113,17 +113,15 @@ def train(
         with conditions.autocast():
             out = training_logits()
         loss = nn.functional.cross_entropy(out.float(), labels[training])
-        if not math.isfinite(loss.item()):
-            raise Diverged(
-                f"Training stopped: the loss became {loss.item()} in epoch {watch.epoch + 1}, most "
-                f"likely because the learning rate {optimizer.param_groups[0]['lr']:g} is too high."
-            )
+        _check("loss", loss, watch, optimizer)
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
 
         network.eval()
         with torch.no_grad(), conditions.autocast():
-            right = scored_logits().argmax(dim=1) == labels[scored]
+            scores = scored_logits()
+        _check("network's output", scores, watch, optimizer)
+        right = scores.argmax(dim=1) == labels[scored]
         training_accuracy = right[: training.numel()].double().mean().item()
         validation_accuracy = (
             right[training.numel() :].double().mean().item() if task.has_validation else None
@@ -136,3 +134,11 @@ def train(
         on_epoch(history[-1])
     network.load_state_dict(best)
     return Trained(tuple(history), kept=history[watch.best_epoch - 1])
+
+
+def _check(what: str, value: Tensor, watch: Watch, optimizer: torch.optim.Optimizer) -> None:
+    if not torch.isfinite(value).all():
+        raise Diverged(
+            f"Training stopped: the {what} is not finite in epoch {watch.epoch + 1}, most likely "
+            f"because the learning rate {optimizer.param_groups[0]['lr']:g} is too high."
+        )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kryograph.errors import unknown
+from kryograph.errors import UsageError, unknown
 from kryograph.graph import Split
 from kryograph.training.loop import Conditions, Epoch
 
@@ -66,5 +66,7 @@ def run(
 def final_score(fit: Fit, dataset: Dataset) -> float:
     """The accuracy of a finished fit on the test nodes of its task."""
     test = fit.task.split.test
+    if test.size == 0:
+        raise UsageError(f"Split {fit.task.split.name!r} has no test node to score.")
     predicted = fit.predict_proba()[test].argmax(axis=1)
     return float(np.mean(predicted == dataset.labels[test]))

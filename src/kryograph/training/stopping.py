@@ -26,6 +26,10 @@ class StopRule:
     after_peak: int = 200
     peak: float = 0.99
 
+    def __post_init__(self) -> None:
+        if min(self.max_epochs, self.patience, self.after_peak) < 1:
+            raise ValueError(f"a stop rule counts epochs from 1: {self}")
+
 
 class Watch:
     """One run under a stop rule.

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from kryograph.report import terminal
+from kryograph.report.terminal import note, percent, progress, show_list, show_result
+from kryograph.results import Result
+from kryograph.training.loop import Epoch
+from kryograph.training.protocol import Run
+
+RUN = Run(
+    seed=3,
+    split_digest="0123456789abcdef",
+    epochs=120,
+    seconds=1.54,
+    validation_accuracy=0.79,
+    test_accuracy=0.80,
+)
+RESULT = Result(
+    system="truncated-krylov",
+    dataset="cora",
+    split="1%",
+    protocol="validation",
+    operator="rw",
+    settings={"hidden": 8, "dropout": 0.5},
+    settings_source="paper, with changed hidden",
+    device="cpu",
+    precision="float32",
+    threads=1,
+    runs=(RUN, replace(RUN, seed=4, test_accuracy=0.84)),
+    paper=0.8351,
+)
+
+Capture = pytest.CaptureFixture[str]
+
+
+def test_percentages_have_one_decimal() -> None:
+    assert [percent(f) for f in (0.8351, 1.0, 0.0, 0.12345, None)] == [
+        *("83.5", "100.0", "0.0", "12.3", "–"),
+    ]
+
+
+def test_a_note_is_one_line_on_standard_error_as_it_is(capsys: Capture) -> None:
+    message = "in /a/[bold]folder[/]: " + "word " * 100 + "end"
+    note(message)
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", message + "\n")
+
+
+def test_a_result_shows_what_was_run_every_run_and_the_mean(capsys: Capture) -> None:
+    show_result(RESULT)
+    out, err = capsys.readouterr()
+    assert err == ""
+    words = " ".join(out.split())
+    assert "truncated-krylov on cora, split 1%, validation protocol, operator rw" in words
+    assert "settings (paper, with changed hidden): hidden 8, dropout 0.5" in words
+    assert "seed epochs seconds validation % test %" in words
+    assert "3 120 1.5 79.0 80.0" in words
+    assert "4 120 1.5 79.0 84.0" in words
+    # By hand: 0.82 ± 12.7062 · 0.02.
+    assert "test accuracy 82.0 (95 % interval 56.6 to 107.4, 2 runs) paper: 83.5" in words
+    assert "\x1b" not in out
+
+
+def test_one_run_without_validation_and_without_the_papers_number(capsys: Capture) -> None:
+    show_result(replace(RESULT, runs=(replace(RUN, validation_accuracy=None),), paper=None))
+    words = " ".join(capsys.readouterr().out.split())
+    assert "3 120 1.5 – 80.0" in words
+    assert words.endswith("test accuracy 80.0 (1 run)")
+    assert "paper:" not in words
+    assert "interval" not in words
+
+
+def test_a_list_has_a_line_for_each_name(capsys: Capture) -> None:
+    show_list([("cora", "papers"), ("pubmed", "more papers")])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(maxsplit=1)[0] for line in lines] == ["cora", "pubmed"]
+    assert [line.split(maxsplit=1)[1].strip() for line in lines] == ["papers", "more papers"]
+
+
+def test_off_a_terminal_each_finished_run_is_a_line(capsys: Capture) -> None:
+    with progress(3) as tracker:
+        tracker.epoch(3, Epoch(1, 0.5, 0.6, 0.7))
+        tracker.run(RUN)
+        tracker.run(replace(RUN, seed=4, validation_accuracy=None))
+        tracker.run(replace(RUN, seed=5, validation_accuracy=0.0))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "seed 3: 120 epochs in 1.5 s, validation 79.0 %",
+        "seed 4: 120 epochs in 1.5 s",
+        "seed 5: 120 epochs in 1.5 s, validation 0.0 %",
+    ]
+
+
+def test_on_a_terminal_a_bar_follows_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(terminal, "err", Console(file=screen, force_terminal=True, width=120))
+    with progress(2) as tracker:
+        tracker.epoch(0, Epoch(12, 0.5, 0.6, 0.7))
+        tracker.run(RUN)
+    assert "seed 0: epoch   12, validation 70.0 %" in screen.getvalue()
+    assert "1/2 runs" in screen.getvalue()
+    with progress(1) as tracker:
+        tracker.epoch(1, Epoch(7, 0.5, 0.6, None))
+    assert "seed 1: epoch    7, training 60.0 %" in screen.getvalue()

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+from kryograph.data import toy
+from kryograph.errors import UsageError
+from kryograph.graph import UNKNOWN, Split, Task
+from kryograph.operators import OPERATORS
+from kryograph.systems import SYSTEMS, Fit, System, system
+from kryograph.systems.base import register
+from kryograph.systems.settings import Settings
+from kryograph.systems.truncated_krylov import TruncatedKrylovSettings, TruncatedKrylovSystem
+from kryograph.training.loop import Conditions, Epoch
+
+
+@pytest.fixture
+def task() -> Task:
+    split = Split("pair", train=[0], validation=[1], test=[2])
+    return Task(toy.path(3), split, np.array([0, 1, UNKNOWN]), ("left", "right"))
+
+
+class Constant(System):
+    """Calls every node the second class."""
+
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        conditions: Conditions | None = None,
+        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    ) -> Fit:
+        return Fit(task, np.tile([0.25, 0.75], (task.graph.n, 1)), 0, 1.0)
+
+
+@pytest.fixture
+def constant() -> Iterator[type[System]]:
+    """A system in the registry for the time of a test."""
+    yield register("constant", summary="One class.", paper="none", settings=Settings)(Constant)
+    del SYSTEMS["constant"]
+
+
+def test_the_papers_three_systems_are_there_in_its_order() -> None:
+    assert list(SYSTEMS)[:3] == ["linear-snowball", "snowball", "truncated-krylov"]
+
+
+def test_a_registered_class_can_be_asked_for_by_name(constant: type[System], task: Task) -> None:
+    assert constant is Constant
+    method = system("constant")
+    assert isinstance(method, Constant)
+    assert (method.name, method.summary, method.paper) == ("constant", "One class.", "none")
+    assert method.settings == Settings()
+    fit = method.fit(task)
+    assert fit.predict() == ["right", "right", "right"]
+    np.testing.assert_array_equal(fit.predict_proba(), [[0.25, 0.75]] * 3)
+
+
+def test_a_fit_names_the_most_probable_classes(task: Task) -> None:
+    probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
+    fit = Fit(task, probabilities, epochs=1, validation_accuracy=None)
+    assert fit.predict() == ["left", "right", "left"]
+
+
+def test_settings_may_be_left_out_changed_or_whole() -> None:
+    assert system("truncated-krylov").settings == TruncatedKrylovSettings()
+    changed = system("truncated-krylov", {"order": "3", "hidden": 5}).settings
+    assert changed == TruncatedKrylovSettings(order=3, hidden=5)
+    whole = TruncatedKrylovSettings(order=9)
+    assert system("truncated-krylov", whole).settings is whole
+
+
+def test_systems_with_equal_settings_are_equal_and_frozen() -> None:
+    first = system("truncated-krylov", {"order": 3})
+    assert first == TruncatedKrylovSystem(TruncatedKrylovSettings(order=3))
+    assert first != system("truncated-krylov", {"order": 4})
+    assert first != system("truncated-krylov", {"order": 3}, operator="rw")
+    with pytest.raises(AttributeError):
+        first.operator = "rw"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_every_operator_is_accepted(name: str) -> None:
+    assert system("snowball", operator=name).operator == name
+
+
+def test_unknown_names_are_refused_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"Unknown system 'snowbal': did you mean .*'snowball'"):
+        system("snowbal")
+    with pytest.raises(UsageError, match="Unknown operator 'symm': did you mean 'sym'"):
+        system("snowball", operator="symm")
+    with pytest.raises(UsageError, match="Unknown setting 'hiden': did you mean 'hidden'"):
+        system("snowball", {"hiden": 3})
+    with pytest.raises(UsageError, match="Unknown setting 'order'"):
+        system("snowball", {"order": 3})

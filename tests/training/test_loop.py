@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from kryograph.data import Dataset, synthetic_citations, toy
+from kryograph.errors import UsageError
+from kryograph.graph import UNKNOWN, Graph, Split, Task
+from kryograph.systems import system
+from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, train
+from kryograph.training.stopping import StopRule
+
+SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
+SHORT = Conditions(rule=StopRule(max_epochs=20))
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    """A graph so noisy that its validation score falls once the training nodes are learned."""
+    drawn = synthetic_citations(n=300, classes=3, words=60, signal=0.4, homophily=0.5, seed=1)
+    return replace(drawn, public=SPLIT)
+
+
+@pytest.fixture
+def pair() -> Task:
+    """Node 0 trains, node 1 validates, node 2 tests; the class of the first two is 0."""
+    split = Split("pair", train=[0], validation=[1], test=[2])
+    return Task(toy.path(3), split, np.array([0, 0, UNKNOWN]), ("a", "b"))
+
+
+class Climber(nn.Module):
+    """Training pushes w up; the training node is right if w > 0, the validation one if w < 2.6."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(()))
+
+    def logits(self, nodes: Tensor) -> Tensor:
+        margin = torch.where(nodes == 0, self.w, 2.6 - self.w)
+        return torch.stack([margin, torch.zeros_like(margin)], dim=1)
+
+
+def climb(task: Task, rule: StopRule, seen: list[float] | None = None) -> tuple[Climber, Trained]:
+    network = Climber()
+    note = [] if seen is None else seen
+    trained = train(
+        network,
+        lambda nodes: lambda: network.logits(nodes),
+        task,
+        torch.optim.SGD(network.parameters(), lr=4.0),
+        Conditions(rule=rule),
+        on_epoch=lambda epoch: note.append(network.w.item()),
+    )
+    return network, trained
+
+
+# Which weights are kept
+
+
+def test_the_best_epoch_by_hand(pair: Task) -> None:
+    # w moves by 4 / (1 + e^w): to 2.000, 2.477, 2.787, … and passes 2.6 in the third epoch.
+    weights: list[float] = []
+    network, trained = climb(pair, StopRule(patience=5), weights)
+    assert weights[:3] == pytest.approx([2.0, 2.4768, 2.7869], abs=1e-4)
+    assert [epoch.validation_accuracy for epoch in trained.history] == [1, 1, 0, 0, 0, 0, 0]
+    assert [epoch.training_accuracy for epoch in trained.history] == [1] * 7
+    assert [epoch.number for epoch in trained.history] == [1, 2, 3, 4, 5, 6, 7]
+    assert trained.kept == trained.history[1]
+    # A reference instead of a copy would hold the weight of epoch 7.
+    assert network.w.item() == weights[1]
+    assert weights[6] > 3
+
+
+def test_losses_are_those_before_the_step(pair: Task) -> None:
+    _, trained = climb(pair, StopRule(patience=5))
+    assert trained.history[0].loss == pytest.approx(np.log(2))
+    assert trained.history[1].loss == pytest.approx(np.log1p(np.exp(-2)))
+
+
+def test_the_cap_after_the_peak_ends_a_run(pair: Task) -> None:
+    _, trained = climb(pair, StopRule(patience=50, after_peak=9))
+    assert len(trained.history) == 1 + 9
+
+
+def test_without_validation_labels_the_training_score_is_watched(pair: Task) -> None:
+    hidden = replace(pair, labels=np.array([0, UNKNOWN, UNKNOWN]))
+    weights: list[float] = []
+    network, trained = climb(hidden, StopRule(max_epochs=8, patience=3), weights)
+    assert [epoch.validation_accuracy for epoch in trained.history] == [None] * 8
+    assert trained.kept.number == 8  # every epoch ties, and the last one is kept
+    assert network.w.item() == weights[-1]
+
+
+@pytest.mark.parametrize("name", ["linear-snowball", "snowball", "truncated-krylov"])
+def test_restored_weights_reproduce_the_recorded_score(data: Dataset, name: str) -> None:
+    history: list[Epoch] = []
+    conditions = Conditions(rule=StopRule(patience=30))
+    fit = system(name, {"hidden": 16}).fit(
+        data.task(), seed=3, conditions=conditions, on_epoch=history.append
+    )
+    scores = [epoch.validation_accuracy or 0 for epoch in history]
+    kept = max(range(len(scores)), key=lambda t: (scores[t], t)) + 1
+    assert fit.epochs == len(history)
+    assert kept < fit.epochs
+    assert scores[-1] < scores[kept - 1]  # else restoring would not matter
+    nodes = SPLIT.validation
+    right = fit.predict_proba()[nodes].argmax(axis=1) == data.labels[nodes]
+    assert right.mean() == fit.validation_accuracy == scores[kept - 1]
+
+
+def test_without_validation_a_fit_reports_no_validation_score(data: Dataset) -> None:
+    history: list[Epoch] = []
+    fit = system("snowball", {"hidden": 8}).fit(
+        data.task(validation=False), conditions=SHORT, on_epoch=history.append
+    )
+    assert fit.validation_accuracy is None
+    assert {epoch.validation_accuracy for epoch in history} == {None}
+    right = fit.predict_proba()[SPLIT.train].argmax(axis=1) == data.labels[SPLIT.train]
+    assert right.mean() == max(epoch.training_accuracy for epoch in history)
+
+
+# Runs that fail
+
+
+def test_a_loss_that_is_no_number_ends_the_run(pair: Task) -> None:
+    network = Climber()
+    seen: list[int] = []
+
+    def logits(nodes: Tensor) -> Tensor:
+        # The root ceases to be a number once w has passed 2.7, in the third epoch.
+        return network.logits(nodes) + 0 * (2.7 - network.w).sqrt()
+
+    with pytest.raises(Diverged) as caught:
+        train(
+            network,
+            lambda nodes: lambda: logits(nodes),
+            pair,
+            torch.optim.SGD(network.parameters(), lr=4.0),
+            Conditions(),
+            on_epoch=lambda epoch: seen.append(epoch.number),
+        )
+    message = str(caught.value)
+    assert "the loss became nan in epoch 4" in message
+    assert "most likely because the learning rate 4 is too high" in message
+    assert caught.value.exit_code == 1
+    assert seen[:2] == [1, 2]
+
+
+def overflowing(data: Dataset) -> Task:
+    """Features near the largest float32: two layers and a large step are too much."""
+    graph = Graph(data.graph.adjacency.copy(), (data.graph.features * 1e36).tocsr())
+    return replace(data, graph=graph).task()
+
+
+def test_a_system_that_diverges_names_the_learning_rate(data: Dataset) -> None:
+    method = system("snowball", {"hidden": 8, "layers": 3, "lr": 900.0})
+    with pytest.raises(Diverged, match=r"in epoch \d+, .* the learning rate 900 is too high"):
+        method.fit(overflowing(data))
+
+
+@pytest.mark.parametrize("name", ["snowball", "truncated-krylov"])
+def test_a_fit_never_holds_what_is_no_number(data: Dataset, name: str) -> None:
+    method = system(name, {"hidden": 8, "layers": 3, "lr": 900.0})
+    try:
+        fit = method.fit(overflowing(data), conditions=Conditions(rule=StopRule(max_epochs=1)))
+    except Diverged:
+        return
+    assert np.isfinite(fit.predict_proba()).all()
+
+
+# Conditions
+
+
+def test_an_unknown_precision_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"Unknown precision 'bfloat61': .*'bfloat16'"):
+        Conditions(precision="bfloat61")
+
+
+@pytest.mark.parametrize("device", ["nonsense", "cuda", "cuda:99", ""])
+def test_a_device_that_is_not_there_is_refused(device: str) -> None:
+    if device == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has one")
+    with pytest.raises(UsageError) as caught:
+        Conditions(device=device)
+    message = str(caught.value)
+    assert message.startswith(f"The device {device!r} cannot be used here: ")
+    assert message.endswith(" Try --device cpu.")
+    assert "\n" not in message
+
+
+def test_a_device_that_holds_no_numbers_is_refused() -> None:
+    with pytest.raises(UsageError, match="The device 'meta' cannot be used here"):
+        Conditions(device="meta")
+
+
+@pytest.mark.parametrize("name", ["linear-snowball", "snowball", "truncated-krylov"])
+def test_bfloat16_differs_and_is_about_as_good(name: str) -> None:
+    data = replace(synthetic_citations(n=300, classes=3, words=60, signal=0.8), public=SPLIT)
+    method = system(name, {"hidden": 16, "lr": 0.05})
+    whole = method.fit(data.task(), conditions=SHORT)
+    half = method.fit(data.task(), conditions=replace(SHORT, precision="bfloat16"))
+    assert not np.array_equal(whole.predict_proba(), half.predict_proba())
+    np.testing.assert_allclose(half.predict_proba().sum(axis=1), 1)
+    nodes = SPLIT.test
+    scores = [
+        np.mean(fit.predict_proba()[nodes].argmax(axis=1) == data.labels[nodes])
+        for fit in (whole, half)
+    ]
+    assert min(scores) > 0.6
+    assert abs(scores[0] - scores[1]) < 0.05
+
+
+# Randomness is an argument
+
+
+def test_a_fit_does_not_depend_on_the_global_generator(data: Dataset) -> None:
+    method = system("snowball", {"hidden": 8})
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        first = method.fit(data.task(), seed=5, conditions=SHORT)
+        torch.manual_seed(2)
+        second = method.fit(data.task(), seed=5, conditions=SHORT)
+    np.testing.assert_array_equal(first.predict_proba(), second.predict_proba())
+
+
+def test_a_run_leaves_nothing_for_the_next(data: Dataset) -> None:
+    method = system("snowball", {"hidden": 8})
+    rule = Conditions(rule=StopRule(max_epochs=80, patience=15))
+    histories: list[list[Epoch]] = [[], []]
+    method.fit(data.task(), seed=1, conditions=rule, on_epoch=histories[0].append)
+    method.fit(data.task(), seed=2, conditions=rule)
+    system("truncated-krylov", {"hidden": 8}).fit(data.task(), seed=1, conditions=rule)
+    method.fit(data.task(), seed=1, conditions=rule, on_epoch=histories[1].append)
+    assert histories[0] == histories[1]
