@@ -87,7 +87,10 @@ def check(said: str, expected: str, notes: str | None = None) -> None:
         ([*SYNTHETIC, "--set", "hidden"], r"--set takes NAME=VALUE.*it got 'hidden'"),
         ([*SYNTHETIC, "--set", "=3"], r"Unknown setting ''"),
         ([*SYNTHETIC, "--set", "hidden="], r"'hidden' takes a whole number, not ''"),
-        ([*SYNTHETIC, "--set", "hidden=0"], r"'hidden' must be at least 1; it is 0"),
+        (
+            [*SYNTHETIC, "--set", "hidden=0"],
+            r"'hidden' must be at least 1 and less than 100000; it is 0",
+        ),
         ([*SYNTHETIC, "--set", "hidden=2.5"], r"'hidden' takes a whole number, not '2\.5'"),
         ([*SYNTHETIC, "--set", "dropout=1"], r"'dropout' must be at least 0 and less than 1"),
         ([*SYNTHETIC, "--set", "dropout=nan"], r"'dropout' must be .*; it is nan"),

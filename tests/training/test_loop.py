@@ -144,7 +144,7 @@ def test_a_loss_that_is_no_number_ends_the_run(pair: Task) -> None:
             on_epoch=lambda epoch: seen.append(epoch.number),
         )
     message = str(caught.value)
-    assert "the loss became nan in epoch 4" in message
+    assert "the network's output is not finite in epoch 3" in message
     assert "most likely because the learning rate 4 is too high" in message
     assert caught.value.exit_code == 1
     assert seen[:2] == [1, 2]
@@ -200,7 +200,7 @@ def test_a_device_that_holds_no_numbers_is_refused() -> None:
 @pytest.mark.parametrize("name", ["linear-snowball", "snowball", "truncated-krylov"])
 def test_bfloat16_differs_and_is_about_as_good(name: str) -> None:
     data = replace(synthetic_citations(n=300, classes=3, words=60, signal=0.8), public=SPLIT)
-    method = system(name, {"hidden": 16, "lr": 0.05})
+    method = system(name, {"hidden": 16, "lr": 0.05, "dropout": 0.5, "optimizer": "adam"})
     whole = method.fit(data.task(), conditions=SHORT)
     half = method.fit(data.task(), conditions=replace(SHORT, precision="bfloat16"))
     assert not np.array_equal(whole.predict_proba(), half.predict_proba())

@@ -24,8 +24,8 @@ from kryograph.training.optimizers import OPTIMIZERS, optimizer
 class NetworkSettings(Settings):
     """Settings of every network; the defaults were chosen by validation accuracy alone."""
 
-    hidden: int = setting(64, "width of each hidden layer", low=1, below=1e7)
-    layers: int = setting(1, "number of hidden layers", low=1, below=1e4)
+    hidden: int = setting(64, "width of each hidden layer", low=1, below=100_000)
+    layers: int = setting(1, "number of hidden layers", low=1, below=10_000)
     dropout: float = setting(0.95, "rate, on hidden outputs", low=0, below=1)
     lr: float = setting(0.0175, "learning rate", low=1e-12, below=1e3)
     weight_decay: float = setting(6e-4, "L2 on all parameters", low=0, below=1e3)

@@ -22,7 +22,7 @@ from kryograph.training.loop import Logits
 class TruncatedKrylovSettings(NetworkSettings):
     """Settings of the truncated Krylov network."""
 
-    order: int = setting(10, "number m of blocks X, LX, …", low=1, below=1e4)
+    order: int = setting(10, "number m of blocks X, LX, …", low=1, below=10_000)
     classifier: bool = setting(False, "the paper's tanh layer C before the output (D2)")
 
 
