@@ -275,7 +275,7 @@ def test_an_interrupted_run_prints_what_is_finished() -> None:
     assert 1 <= done < 500
     assert [each["seed"] for each in found["runs"]] == list(range(done))
     assert found["test_accuracy"]["n"] == done
-    assert err.splitlines()[-1] == f"Interrupted: {done} of 500 runs are finished."
+    assert err.splitlines()[-1] == f"Stopped: {done} of 500 runs are finished."
     assert "Traceback" not in err
 
 

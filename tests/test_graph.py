@@ -420,7 +420,7 @@ def test_a_task_refuses_nodes_beyond_the_graph(part: str) -> None:
 
 
 def test_node_numbers_must_be_whole() -> None:
-    with pytest.raises(UsageError, match="Edges must be whole node numbers; got float64"):
+    with pytest.raises(UsageError, match="Edges must be whole numbers; got float64"):
         Graph.from_edges([[0.7], [1.9]], 3)
 
 

@@ -322,7 +322,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, near: str) -> No
 
 
 def test_an_unknown_name_far_from_all_lists_all() -> None:
-    listed = r"'zzz': There are: sym, rw, laplacian, normalised-laplacian, affinity\.$"
+    listed = r"'zzz'. There are: sym, rw, laplacian, normalised-laplacian, affinity\.$"
     with pytest.raises(UsageError, match=listed):
         operator(toy.path(3), "zzz")
 

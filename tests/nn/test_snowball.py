@@ -192,14 +192,14 @@ def test_print_shows_the_sizes() -> None:
 
 def literal(net: Snowball, matrix: Tensor, x: Tensor, drop: Sequence[Tensor]) -> Tensor:
     """The module's equation with a dense L; `drop` multiplies the hidden outputs."""
-    f = {"tanh": torch.tanh, "identity": lambda h: h}[net.activation]
+    f, g = net.activation, net.classifier_activation
     c = x
     for conv, mask in zip(net.convs, drop, strict=True):
         h = f(matrix @ c @ conv.weight + (0 if conv.bias is None else conv.bias))
         c = torch.cat([c, mask * h], dim=1)
     if net.classifier is not None:
         bias = net.classifier.bias
-        c = f(c @ net.classifier.weight + (0 if bias is None else bias))
+        c = g(c @ net.classifier.weight + (0 if bias is None else bias))
     out = torch.linalg.matrix_power(matrix, net.output.p) @ c @ net.output.weight
     return out if net.output.bias is None else out + net.output.bias
 

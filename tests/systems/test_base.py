@@ -33,7 +33,7 @@ class Constant(System):
         conditions: Conditions | None = None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> Fit:
-        return Fit(task, np.tile([0.25, 0.75], (task.graph.n, 1)), 0, 1.0)
+        return Fit(task, np.tile([0.25, 0.75], (task.graph.n, 1)), epochs=0)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_registered_class_can_be_asked_for_by_name(constant: type[System], tas
 
 def test_a_fit_names_the_most_probable_classes(task: Task) -> None:
     probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
-    fit = Fit(task, probabilities, epochs=1, validation_accuracy=None)
+    fit = Fit(task, probabilities, epochs=1)
     assert fit.predict() == ["left", "right", "left"]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from kryograph.data.splits import PUBLIC, random_split
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
+from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task, checked_labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,7 @@ class Dataset:
     public: Split | None = None
 
     def __post_init__(self) -> None:
-        labels = np.array(self.labels, dtype=np.int64)
-        if labels.shape != (self.graph.n,):
-            raise UsageError(f"There are {self.graph.n:,} nodes, but labels {labels.shape}.")
-        if labels.min() < UNKNOWN or labels.max() >= len(self.classes):
-            raise UsageError(f"Labels must lie between -1 and {len(self.classes) - 1}.")
-        labels.setflags(write=False)
+        labels = checked_labels(self.labels, self.graph.n, len(self.classes))
         object.__setattr__(self, "labels", labels)
 
     def split(self, how: str | int = PUBLIC, *, seed: int = 0) -> Split:
@@ -51,9 +46,11 @@ class Dataset:
             )
         return self.public
 
-    def task(self, split: Split | str | int = PUBLIC, *, validation: bool = True) -> Task:
+    def task(
+        self, split: Split | str | int = PUBLIC, *, seed: int = 0, validation: bool = True
+    ) -> Task:
         """What training may see: the labels of the training nodes, and those of validation."""
-        chosen = split if isinstance(split, Split) else self.split(split)
+        chosen = split if isinstance(split, Split) else self.split(split, seed=seed)
         visible = np.full(self.graph.n, UNKNOWN)
         for part in (chosen.train, chosen.validation) if validation else (chosen.train,):
             visible[part] = self.labels[part]

@@ -55,11 +55,13 @@ def split_name(how: str | int) -> str:
     >>> split_name("0.01"), split_name("1.0 %"), split_name(20), split_name("public")
     ('1%', '1%', '20 per class', 'public')
     """
+    if per_class := re.fullmatch(rf"(-?\d+){PER_CLASS}", str(how)):
+        how = int(per_class[1])
     if isinstance(how, int):
+        if how < 1:
+            raise UsageError(f"Each class needs at least 1 training node; got {how}.")
         return f"{how}{PER_CLASS}"
-    if how == PUBLIC or re.fullmatch(rf"\d+{PER_CLASS}", how):
-        return how
-    return _percent(parse_rate(how))
+    return how if how == PUBLIC else _percent(parse_rate(how))
 
 
 def random_split(labels: Indices, how: str | int, *, seed: int) -> Split:
@@ -150,8 +152,7 @@ def _draw(
     if rest.size < validation + test:
         raise UsageError(
             f"With {train.size:,} nodes for training, {rest.size:,} labelled nodes are left, too "
-            f"few for {validation:,} validation and {test:,} test nodes; train on fewer, or make "
-            "those parts smaller."
+            f"few for {validation:,} validation and {test:,} test nodes; train on fewer."
         )
     rest = rng.permutation(rest)
     return Split(

@@ -41,6 +41,8 @@ class Plan:
     splits: tuple[Split, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.column.dataset != self.dataset.name:
+            raise UsageError(f"The column {self.column} is not one of {self.dataset.name}.")
         if self.seeds < 1:
             raise UsageError(f"There must be at least 1 seed; there are {self.seeds}.")
         # All splits are drawn first: a rate that cannot work must not cost a run to find out.
@@ -76,6 +78,7 @@ class Plan:
             device=self.conditions.device,
             precision=self.conditions.precision,
             threads=torch.get_num_threads(),
+            nodes=self.dataset.graph.n,
             runs=tuple(runs),
             paper=row.accuracy if row else None,
         )

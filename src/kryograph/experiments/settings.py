@@ -108,11 +108,16 @@ def paper_settings(system: str, column: Column) -> Published:
     """The row of a system and a column, or an error that names the columns there are."""
     row = find_published(system, column)
     if row is None:
-        columns = [str(r.column) for r in published() if r.system == system]
-        there_are = f"it has {'; '.join(columns)}" if columns else "it has none for this system"
+        splits = [
+            r.column.split
+            for r in published()
+            if (r.system, r.column.dataset, r.column.protocol)
+            == (system, column.dataset, column.protocol)
+        ]
+        there_are = f"only for {', '.join(splits)}" if splits else "nor for any other split"
         raise UsageError(
-            f"The paper prints no settings of {system} for {column}: {there_are}. "
-            "Use --settings default."
+            f"The paper prints no settings of {system} for {column}, {there_are}: "
+            "use --settings default."
         )
     return row
 
@@ -120,7 +125,7 @@ def paper_settings(system: str, column: Column) -> Published:
 def choose(
     system_name: str, column: Column, which: str, changes: Mapping[str, object]
 ) -> tuple[Settings, str]:
-    """The settings for a run and a word on their source, which goes into every result.
+    """The settings for a run, and where they come from, which goes into every result.
 
     Args:
         system_name: A registered system.
@@ -133,7 +138,7 @@ def choose(
     if which not in SOURCES:
         raise unknown("kind of settings", which, SOURCES)
     chosen = SOURCES[which](system_name, column).replace(changes)
-    return chosen, ", with changed ".join([which, *([", ".join(changes)] if changes else [])])
+    return chosen, f"{which}, with changed {', '.join(changes)}" if changes else which
 
 
 SOURCES: dict[str, Callable[[str, Column], Settings]] = {

@@ -30,11 +30,24 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def activation(name: str) -> Callable[[Tensor], Tensor]:
-    """The pointwise function of that name."""
-    if name not in ACTIVATIONS:
-        raise unknown("activation", name, ACTIVATIONS)
-    return ACTIVATIONS[name]
+Activation: TypeAlias = str | Callable[[Tensor], Tensor]
+"""A pointwise function, or its name."""
+
+
+def activation(f: Activation) -> Callable[[Tensor], Tensor]:
+    """The pointwise function of that name; a function is taken as it is."""
+    if not isinstance(f, str):
+        return f
+    if f not in ACTIVATIONS:
+        raise unknown("activation", f, ACTIVATIONS)
+    return ACTIVATIONS[f]
+
+
+def check_rate(rate: float) -> float:
+    """A dropout rate, if it is one."""
+    if not 0 <= rate < 1:
+        raise ValueError(f"a dropout rate lies between 0 and 1 (excluded); it is {rate}")
+    return rate
 
 
 def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None) -> None:
@@ -51,9 +64,7 @@ def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | N
 
 def dropout(x: Tensor, rate: float, *, training: bool, generator: torch.Generator | None) -> Tensor:
     """Zero each entry with probability `rate`, scale the rest; draws from `generator`."""
-    if not 0 <= rate < 1:
-        raise ValueError(f"a dropout rate lies between 0 and 1 (excluded); it is {rate}")
-    if not training or rate == 0:
+    if not training or check_rate(rate) == 0:
         return x
     keep = torch.empty_like(x).bernoulli_(1 - rate, generator=generator)
     return x * keep.div_(1 - rate)
@@ -61,27 +72,26 @@ def dropout(x: Tensor, rate: float, *, training: bool, generator: torch.Generato
 
 def side_by_side(blocks: Iterable[Matrix], weight: Tensor) -> Tensor:
     """[B₀, B₁, …] W, without putting the blocks side by side in memory."""
-    total: Tensor | None = None
-    row = 0
-    for block in blocks:
-        part = weight[row : row + block.shape[1]]
-        row += block.shape[1]
-        if row > len(weight):
-            break
-        total = block @ part if total is None else total + block @ part
-    if total is None or row != len(weight):
-        raise ValueError(f"the blocks are {row} columns wide, the weight has {len(weight)} rows")
-    return total
+    blocks = list(blocks)
+    widths = [block.shape[1] for block in blocks]
+    if sum(widths) != len(weight):
+        raise ValueError(
+            f"the blocks are {sum(widths)} columns wide, the weight has {len(weight)} rows"
+        )
+    first, *rest = (b @ part for b, part in zip(blocks, torch.split(weight, widths), strict=True))
+    for product in rest:
+        first = first + product
+    return first
 
 
 def as_operator(
-    graph: Operator | Tensor | None, edge_weight: Tensor | None, n: int, name: str
+    edge_index: Operator | Tensor | None, edge_weight: Tensor | None, n: int, name: str
 ) -> Operator:
     """An operator as it is, or that of an `edge_index`."""
-    if isinstance(graph, Operator) and edge_weight is not None:
+    if isinstance(edge_index, Operator) and edge_weight is not None:
         raise ValueError("an Operator has its own weights: edge_weight goes with an edge_index")
-    if graph is None:
+    if edge_index is None:
         raise ValueError("a layer that diffuses needs an edge_index or an Operator")
-    if isinstance(graph, Operator):
-        return graph
-    return from_edge_index(graph, edge_weight, n, name)
+    if isinstance(edge_index, Operator):
+        return edge_index
+    return from_edge_index(edge_index, edge_weight, n, name)

@@ -10,18 +10,21 @@ Blocks come from repeated sparse products, L(L(LH)), never from powers of L.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from kryograph.nn.functional import (
+    Activation,
     Matrix,
-    activation,
     as_operator,
+    check_rate,
     dropout,
     side_by_side,
     uniform_,
 )
+from kryograph.nn.functional import activation as resolve
 from kryograph.nn.snowball import SnowballConv
 from kryograph.operators import Operator
 
@@ -54,7 +57,7 @@ class KrylovConv(nn.Module):
 
     Shapes:
         - **input:** features (N, F) dense or sparse, `edge_index` (2, E) with `edge_weight` (E)
-          or an `Operator`
+          or an `Operator` (made once, it saves every call the normalisation)
         - **output:** (N, out_channels)
 
     >>> conv = KrylovConv(2, 3, order=4)
@@ -85,10 +88,10 @@ class KrylovConv(nn.Module):
         uniform_(self.weight, self.bias, generator)
 
     def forward(
-        self, x: Matrix, graph: Operator | Tensor, edge_weight: Tensor | None = None
+        self, x: Matrix, edge_index: Operator | Tensor, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The layer's output for every node."""
-        operator = as_operator(graph, edge_weight, x.shape[0], self.operator)
+        operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         return self.combine(krylov_blocks(operator, x, self.order))
 
     def combine(self, blocks: Iterable[Tensor]) -> Tensor:
@@ -131,7 +134,7 @@ class TruncatedKrylov(nn.Module):
         order: int,
         *,
         layers: int = 1,
-        activation: str = "tanh",
+        activation: Activation = "tanh",
         dropout: float = 0.0,
         classifier: bool = False,
         p: int = 0,
@@ -141,16 +144,16 @@ class TruncatedKrylov(nn.Module):
         super().__init__()
         if layers < 1:
             raise ValueError(f"layers must be at least 1, not {layers}")
-        self.first = KrylovConv(in_channels, hidden_channels, order, bias=bias)
+        conv = partial(KrylovConv, order=order, bias=bias, operator=operator)
+        linear = partial(SnowballConv, hidden_channels, bias=bias, operator=operator)
+        self.first = conv(in_channels, hidden_channels)
         self.further = nn.ModuleList(
-            KrylovConv(hidden_channels, hidden_channels, order, bias=bias)
-            for _ in range(layers - 1)
+            conv(hidden_channels, hidden_channels) for _ in range(layers - 1)
         )
-        self.classifier = (
-            SnowballConv(hidden_channels, hidden_channels, p=0, bias=bias) if classifier else None
-        )
-        self.output = SnowballConv(hidden_channels, out_channels, p=p, bias=bias)
-        self.activation, self.dropout, self.operator = activation, dropout, operator
+        self.classifier = linear(hidden_channels, p=0) if classifier else None
+        self.output = linear(out_channels, p=p)
+        self.activation = resolve(activation)
+        self.dropout, self.operator = check_rate(dropout), operator
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew."""
@@ -166,13 +169,13 @@ class TruncatedKrylov(nn.Module):
     def forward(
         self,
         x: Matrix,
-        graph: Operator | Tensor,
+        edge_index: Operator | Tensor,
         edge_weight: Tensor | None = None,
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Logits of every node; dropout draws from `generator`."""
-        operator = as_operator(graph, edge_weight, x.shape[0], self.operator)
+        operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         blocks = krylov_blocks(operator, x, self.first.order)
         return self.from_blocks(blocks, operator, generator=generator)
 
@@ -187,7 +190,7 @@ class TruncatedKrylov(nn.Module):
 
         A `nodewise` network needs no operator, and its blocks may be the rows of some nodes only.
         """
-        f = activation(self.activation)
+        f = self.activation
         h = self._drop(f(self.first.combine(blocks)), generator)
         for conv in self.further:
             h = self._drop(f(conv(h, operator)), generator)

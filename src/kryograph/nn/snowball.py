@@ -11,18 +11,21 @@ linear Snowball.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from kryograph.nn.functional import (
+    Activation,
     Matrix,
-    activation,
     as_operator,
+    check_rate,
     dropout,
     side_by_side,
     uniform_,
 )
+from kryograph.nn.functional import activation as resolve
 from kryograph.operators import Operator
 
 
@@ -71,14 +74,14 @@ class SnowballConv(nn.Module):
     def forward(
         self,
         x: Matrix | Sequence[Matrix],
-        graph: Operator | Tensor | None = None,
+        edge_index: Operator | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """The layer's output for every node."""
         blocks = x if isinstance(x, Sequence) else [x]
         out = side_by_side(blocks, self.weight)
         if self.p == 1:
-            out = as_operator(graph, edge_weight, out.shape[0], self.operator) @ out
+            out = as_operator(edge_index, edge_weight, out.shape[0], self.operator) @ out
         return out if self.bias is None else out + self.bias
 
     def extra_repr(self) -> str:
@@ -94,7 +97,8 @@ class Snowball(nn.Module):
         hidden_channels: Width of every hidden layer.
         out_channels: Number of classes.
         layers: Number n of hidden layers.
-        activation: f and g; "identity" makes it linear Snowball.
+        activation: f; "identity" makes it linear Snowball.
+        classifier_activation: g, of a fully connected C.
         dropout: Rate, on the output of hidden layers only; never on X, C or logits.
         classifier: Width of a fully connected C, or None for C = [H_0, …, H_n].
         p: How often the output is diffused, 0 or 1.
@@ -113,7 +117,8 @@ class Snowball(nn.Module):
         out_channels: int,
         layers: int,
         *,
-        activation: str = "tanh",
+        activation: Activation = "tanh",
+        classifier_activation: Activation = "identity",
         dropout: float = 0.0,
         classifier: int | None = None,
         p: int = 1,
@@ -123,14 +128,17 @@ class Snowball(nn.Module):
         super().__init__()
         if layers < 0 or (classifier is not None and classifier < 1):
             raise ValueError(f"cannot have {layers} layers and a classifier of {classifier} units")
+        conv = partial(SnowballConv, bias=bias, operator=operator)
         self.convs = nn.ModuleList(
-            SnowballConv(in_channels + l * hidden_channels, hidden_channels, bias=bias)
+            conv(in_channels + l * hidden_channels, hidden_channels)
             for l in range(layers)  # noqa: E741 - the paper's letter
         )
         width = in_channels + layers * hidden_channels
-        self.classifier = SnowballConv(width, classifier, p=0, bias=bias) if classifier else None
-        self.output = SnowballConv(classifier or width, out_channels, p=p, bias=bias)
-        self.activation, self.dropout, self.operator = activation, dropout, operator
+        self.classifier = conv(width, classifier, p=0) if classifier else None
+        self.output = conv(classifier or width, out_channels, p=p)
+        self.activation = resolve(activation)
+        self.classifier_activation = resolve(classifier_activation)
+        self.dropout, self.operator = check_rate(dropout), operator
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew."""
@@ -141,19 +149,18 @@ class Snowball(nn.Module):
     def forward(
         self,
         x: Matrix,
-        graph: Operator | Tensor,
+        edge_index: Operator | Tensor,
         edge_weight: Tensor | None = None,
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Logits of every node; dropout draws from `generator`."""
-        operator = as_operator(graph, edge_weight, x.shape[0], self.operator)
-        f = activation(self.activation)
+        operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         blocks: list[Matrix] = [x]
         for conv in self.convs:
-            h = f(conv(blocks, operator))
+            h = self.activation(conv(blocks, operator))
             blocks.append(dropout(h, self.dropout, training=self.training, generator=generator))
         if self.classifier is not None:
-            blocks = [f(self.classifier(blocks, operator))]
+            blocks = [self.classifier_activation(self.classifier(blocks))]
         logits: Tensor = self.output(blocks, operator)
         return logits

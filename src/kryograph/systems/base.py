@@ -14,7 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kryograph.errors import unknown
+from kryograph.errors import UsageError, unknown
 from kryograph.graph import Task
 from kryograph.operators import OPERATORS
 from kryograph.systems.settings import Settings
@@ -28,7 +28,15 @@ class Fit:
     task: Task
     probabilities: npt.NDArray[np.float64]
     epochs: int
-    validation_accuracy: float | None
+
+    @property
+    def validation_accuracy(self) -> float | None:
+        """The share of validation nodes that these probabilities get right, if it may be known."""
+        if not self.task.has_validation:
+            return None
+        nodes = self.task.split.validation
+        right = self.probabilities[nodes].argmax(axis=1) == self.task.labels[nodes]
+        return float(right.mean())
 
     def predict_proba(self) -> npt.NDArray[np.float64]:
         """N × C class probabilities."""
@@ -100,6 +108,8 @@ def system(
     if name not in SYSTEMS:
         raise unknown("system", name, SYSTEMS)
     cls = SYSTEMS[name]
-    if not isinstance(settings, Settings):
-        settings = cls.settings_type().replace(settings or {})
-    return cls(settings, operator)
+    if isinstance(settings, Settings):
+        if type(settings) is not cls.settings_type:
+            raise UsageError(f"{type(settings).__name__} are not the settings of {name}.")
+        return cls(settings, operator)
+    return cls(cls.settings_type().replace(settings or {}), operator)

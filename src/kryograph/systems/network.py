@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
@@ -16,7 +17,7 @@ from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from kryograph.systems.base import Fit, System
 from kryograph.systems.settings import Settings, setting
-from kryograph.training.loop import Conditions, Epoch, Logits, train
+from kryograph.training.loop import Conditions, Diverged, Epoch, Logits, train
 from kryograph.training.optimizers import OPTIMIZERS, optimizer
 
 
@@ -88,7 +89,10 @@ class NetworkSystem(System):
         network.eval()
         with torch.no_grad(), conditions.autocast():
             probabilities = network(x, L).double().softmax(dim=1).cpu().numpy()
-        return Fit(task, probabilities, len(trained.history), trained.kept.validation_accuracy)
+        if not np.isfinite(probabilities).all():
+            node = np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0]
+            raise Diverged(f"The network's output for node {node} is not finite.")
+        return Fit(task, probabilities, epochs=len(trained.history))
 
 
 def features_on_device(task: Task, device: str) -> Matrix:

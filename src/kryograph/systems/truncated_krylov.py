@@ -22,7 +22,10 @@ from kryograph.training.loop import Logits
 class TruncatedKrylovSettings(NetworkSettings):
     """Settings of the truncated Krylov network."""
 
-    order: int = setting(10, "number m of blocks X, LX, …", low=1, below=10_000)
+    dropout: float = setting(0.97, "rate, on hidden outputs", low=0, below=1)
+    lr: float = setting(0.0115, "learning rate", low=1e-12, below=1e3)
+    weight_decay: float = setting(4e-4, "L2 on all parameters", low=0, below=1e3)
+    order: int = setting(12, "number m of blocks X, LX, …", low=1, below=10_000)
     classifier: bool = setting(False, "the paper's tanh layer C before the output (D2)")
 
 
@@ -59,7 +62,10 @@ class TruncatedKrylovSystem(NetworkSystem):
         K = torch.cat([block[kept] for block in krylov_blocks(L, x, self.settings.order)], dim=1)
 
         def of(nodes: Tensor) -> Callable[[], Tensor]:
-            rows = K[torch.searchsorted(kept, nodes)]
+            at = torch.searchsorted(kept, nodes)
+            if not torch.equal(kept[at.clamp(max=len(kept) - 1)], nodes):
+                raise ValueError("only labelled nodes are trained on or scored")
+            rows = K[at]
             return lambda: network.from_blocks([rows], generator=generator)
 
         return of

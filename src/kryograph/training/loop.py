@@ -40,7 +40,7 @@ class Conditions:
     """How to train, apart from the method: when to stop, where, and in which precision.
 
     `bfloat16` is mixed precision: weights and sparse products stay in float32, dense products run
-    in bfloat16 (the paper used float16 on a GPU; deviation D8).
+    in bfloat16 (the paper used float16 on a GPU; deviation D8). Float64 is for layers and tests.
     """
 
     rule: StopRule = field(default_factory=StopRule)
@@ -68,7 +68,7 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Trained:
-    """What happened in a run: its epochs in order, and the number of the one that was kept."""
+    """What happened in a run: its epochs in order, and the one whose weights were kept."""
 
     history: tuple[Epoch, ...]
     kept: Epoch
@@ -106,7 +106,7 @@ def train(
 
     watch = Watch(conditions.rule)
     history: list[Epoch] = []
-    best: dict[str, Tensor] = {}
+    best = {key: value.clone() for key, value in network.state_dict().items()}
     while not watch.over:
         network.train()
         optimizer.zero_grad()
@@ -128,8 +128,9 @@ def train(
         )
         score = training_accuracy if validation_accuracy is None else validation_accuracy
         if watch.update(score, training_accuracy):
-            # clone: a reference would follow the weights to the last epoch
-            best = {key: value.clone() for key, value in network.state_dict().items()}
+            # copies: a reference would follow the weights to the last epoch
+            for key, value in network.state_dict().items():
+                best[key].copy_(value)
         history.append(Epoch(watch.epoch, loss.item(), training_accuracy, validation_accuracy))
         on_epoch(history[-1])
     network.load_state_dict(best)
@@ -137,8 +138,12 @@ def train(
 
 
 def _check(what: str, value: Tensor, watch: Watch, optimizer: torch.optim.Optimizer) -> None:
-    if not torch.isfinite(value).all():
-        raise Diverged(
-            f"Training stopped: the {what} is not finite in epoch {watch.epoch + 1}, most likely "
-            f"because the learning rate {optimizer.param_groups[0]['lr']:g} is too high."
-        )
+    if torch.isfinite(value).all():
+        return
+    rate = f"the learning rate {optimizer.param_groups[0]['lr']:g} is too high"
+    before_any_step = watch.epoch == 0 and what == "loss"
+    cause = "features or edge weights are too large for float32" if before_any_step else rate
+    raise Diverged(
+        f"Training stopped: the {what} is not finite in epoch {watch.epoch + 1}, most likely "
+        f"because {cause}."
+    )

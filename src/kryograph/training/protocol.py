@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kryograph.errors import UsageError, unknown
-from kryograph.graph import Split
+from kryograph.graph import UNKNOWN, Split
 from kryograph.training.loop import Conditions, Epoch
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def run(
 def final_score(fit: Fit, dataset: Dataset) -> float:
     """The accuracy of a finished fit on the test nodes of its task."""
     test = fit.task.split.test
-    if test.size == 0:
-        raise UsageError(f"Split {fit.task.split.name!r} has no test node to score.")
+    if fit.task.graph.fingerprint != dataset.graph.fingerprint:
+        raise UsageError(f"This fit is of another graph than the data set {dataset.name!r}.")
+    if test.size == 0 or np.any(dataset.labels[test] == UNKNOWN):
+        raise UsageError(f"Split {fit.task.split.name!r} has no test node, or one without label.")
     predicted = fit.predict_proba()[test].argmax(axis=1)
     return float(np.mean(predicted == dataset.labels[test]))
