@@ -166,6 +166,8 @@ def main() -> None:
         _fail(str(error), error.exit_code)
     except typer.TyperException as error:
         _fail(error.format_message(), error.exit_code)
+    except OSError as error:  # a folder that may not be read, a pipe that was closed
+        _fail(f"{error.strerror or error}: {error.filename or 'standard output'}.", 1)
     except (MemoryError, RuntimeError) as error:
         out_of_memory = (MemoryError, torch.OutOfMemoryError)
         if not isinstance(error, out_of_memory) and "allocate memory" not in str(error):

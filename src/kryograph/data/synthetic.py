@@ -8,10 +8,8 @@ A node's words are drawn from one distribution per class: a common one, in which
 weight 1 / (r + 10), mixed with the share `signal` of the class's own, which has the same weights
 multiplied by random ones.
 
-The defaults give a graph of Cora's size that is about as hard: from 20 labels per class, logistic
-regression labels 57 % of the nodes correctly by their words (Cora: 61 %), and 84 % once the words
-are averaged twice over neighbours (Cora: 81 %). Cora's homophily is higher, 0.81; at that value
-this graph would be easier than Cora.
+The defaults give a graph of Cora's size that is about as hard. Cora's homophily is higher, 0.81; at
+that value this graph would be easier than Cora.
 
 Everything is drawn in whole arrays: a million nodes take seconds.
 """

@@ -38,6 +38,7 @@ def show_result(result: Result) -> None:
     out.print(
         f"[bold]{result.system}[/] on [bold]{result.dataset}[/], split {result.split}, "
         f"{result.protocol} protocol, operator {result.operator}",
+        soft_wrap=True,
     )
     out.print(f"[dim]settings ({result.settings_source}): {chosen}[/]", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD)
@@ -66,10 +67,10 @@ def show_result(result: Result) -> None:
 
 def show_list(entries: Iterable[tuple[str, str]]) -> None:
     """Names and what they are."""
-    table = Table(box=None, show_header=False, pad_edge=False)
+    entries = list(entries)
+    width = max(len(name) for name, _ in entries)
     for name, summary in entries:
-        table.add_row(f"[bold]{name}[/]", summary)
-    out.print(table)
+        out.print(f"[bold]{name.ljust(width)}[/]  {summary}", soft_wrap=True)
 
 
 class Tracker:

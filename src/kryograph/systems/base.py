@@ -75,6 +75,9 @@ class System(ABC):
         """Learn the task. The seed fixes every random draw."""
 
 
+BREAK_THE_CEILING = "Luan, Zhao, Chang, Precup: Break the Ceiling. NeurIPS 2019"
+"""The paper whose three architectures are the reason for this package."""
+
 SYSTEMS: dict[str, type[System]] = {}
 """All systems by name, in the order of their registration."""
 

@@ -30,6 +30,12 @@ def setting(
     return dataclasses.field(default=default, metadata=allowed)
 
 
+def inherited(record: type[Settings], name: str, default: Any) -> Any:
+    """The field of that name of another record, with a default of its own."""
+    [field] = [field for field in dataclasses.fields(record) if field.name == name]
+    return dataclasses.field(default=default, metadata=field.metadata)
+
+
 @dataclass(frozen=True)
 class Settings:
     """The base of all settings records: every value is checked when the record is made."""

@@ -8,10 +8,8 @@ from typing import ClassVar
 from torch import nn
 
 from kryograph.nn import Snowball
-from kryograph.systems.base import register
+from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
-
-PAPER = "Luan, Zhao, Chang, Precup: Break the Ceiling. NeurIPS 2019"
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class _AnySnowball(NetworkSystem):
 @register(
     "linear-snowball",
     summary="Densely connected graph convolutions without non-linearity.",
-    paper=PAPER,
+    paper=BREAK_THE_CEILING,
     settings=LinearSnowballSettings,
 )
 class LinearSnowballSystem(_AnySnowball):
@@ -57,7 +55,7 @@ class LinearSnowballSystem(_AnySnowball):
 @register(
     "snowball",
     summary="Densely connected graph convolutions, tanh.",
-    paper=PAPER,
+    paper=BREAK_THE_CEILING,
     settings=SnowballSettings,
 )
 class SnowballSystem(_AnySnowball):

@@ -12,9 +12,9 @@ from kryograph.graph import UNKNOWN, Task
 from kryograph.nn import TruncatedKrylov, krylov_blocks
 from kryograph.nn.functional import Matrix
 from kryograph.operators import Operator
-from kryograph.systems.base import register
+from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
-from kryograph.systems.settings import setting
+from kryograph.systems.settings import inherited, setting
 from kryograph.training.loop import Logits
 
 
@@ -22,9 +22,9 @@ from kryograph.training.loop import Logits
 class TruncatedKrylovSettings(NetworkSettings):
     """Settings of the truncated Krylov network."""
 
-    dropout: float = setting(0.97, "rate, on hidden outputs", low=0, below=1)
-    lr: float = setting(0.0115, "learning rate", low=1e-12, below=1e3)
-    weight_decay: float = setting(4e-4, "L2 on all parameters", low=0, below=1e3)
+    dropout: float = inherited(NetworkSettings, "dropout", 0.97)
+    lr: float = inherited(NetworkSettings, "lr", 0.0115)
+    weight_decay: float = inherited(NetworkSettings, "weight_decay", 4e-4)
     order: int = setting(12, "number m of blocks X, LX, …", low=1, below=10_000)
     classifier: bool = setting(False, "the paper's tanh layer C before the output (D2)")
 
@@ -32,7 +32,7 @@ class TruncatedKrylovSettings(NetworkSettings):
 @register(
     "truncated-krylov",
     summary="Blocks X, LX, … stacked side by side in each layer, tanh.",
-    paper="Luan, Zhao, Chang, Precup: Break the Ceiling. NeurIPS 2019",
+    paper=BREAK_THE_CEILING,
     settings=TruncatedKrylovSettings,
 )
 class TruncatedKrylovSystem(NetworkSystem):
