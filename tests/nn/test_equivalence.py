@@ -8,8 +8,6 @@ L K_{n+1}(L, X) V W_C, which is K_{n+2}(L, X) without its first block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import Tensor
@@ -17,23 +15,15 @@ from torch import Tensor
 from kryograph.data import toy
 from kryograph.nn import KrylovConv, Snowball, krylov_blocks
 from kryograph.operators import operator
+from layers import OPERATORS
 
 FEATURES, HIDDEN, CLASSES = 2, 3, 4
 GRAPH = toy.disjoint(toy.path(11), toy.isolated(1), toy.two_cliques(5), toy.star(7))
 """Twenty-nine nodes: three components of several nodes and a node on its own."""
 
 DEPTHS = [1, 2, 4]
-OPERATORS = ["sym", "rw"]
 
-
-@pytest.fixture(autouse=True)
-def _double() -> Iterator[None]:
-    """Layers are made in float64, with the same weights whichever test comes first."""
-    torch.set_default_dtype(torch.float64)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("double")
 
 
 def features() -> Tensor:

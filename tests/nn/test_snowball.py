@@ -1,9 +1,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
@@ -13,60 +12,12 @@ from torch.func import functional_call
 from torch_geometric.nn import GCNConv
 
 from kryograph.data import toy
-from kryograph.graph import Graph
 from kryograph.nn import Snowball, SnowballConv
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
+from layers import MIXED, OPERATORS, WEIGHTED, close, dense, directed, edge_index_of, random, seeded
 
-OPERATORS = ["sym", "rw"]
-MIXED = toy.disjoint(toy.two_cliques(4), toy.isolated(1), toy.star(4))
-"""Thirteen nodes in three components, one of them a node on its own."""
-WEIGHTED = Graph.from_edges([[0, 1, 2, 0], [1, 2, 3, 3]], 6, weights=[0.5, 2.0, 1.0, 3.0])
-"""A weighted ring of four nodes, and two nodes on their own."""
-
-
-@pytest.fixture(autouse=True)
-def _double() -> Iterator[None]:
-    """Layers are made in float64, with the same weights whichever test comes first."""
-    torch.set_default_dtype(torch.float64)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        yield
-    torch.set_default_dtype(torch.float32)
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def random(*shape: int, seed: int = 0) -> Tensor:
-    return torch.randn(*shape, generator=seeded(seed))
-
-
-def dense(graph: Graph, name: str) -> Tensor:
-    """D̃^{-1/2} Ã D̃^{-1/2} or D̃^{-1} Ã, from the adjacency."""
-    affinity = torch.from_numpy(graph.adjacency.toarray()) + torch.eye(graph.n)
-    degree = affinity.sum(dim=1)
-    if name == "rw":
-        return affinity / degree[:, None]
-    return affinity / torch.sqrt(degree[:, None] * degree[None, :])
-
-
-def edge_index_of(graph: Graph) -> tuple[Tensor, Tensor]:
-    both = graph.adjacency.tocoo()
-    pairs = torch.from_numpy(np.stack([both.row, both.col]).astype(np.int64))
-    return pairs, torch.from_numpy(both.data.copy())
-
-
-def directed(n: int, edges: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Weighted one-way edges, some of them repeated, without loops."""
-    source = torch.randint(n, (edges,), generator=seeded(seed))
-    target = (source + torch.randint(1, n, (edges,), generator=seeded(seed + 1))) % n
-    return torch.stack([source, target]), torch.rand(edges, generator=seeded(seed + 2)) + 0.1
-
-
-def close(found: Tensor, expected: Tensor, atol: float = 1e-13) -> bool:
-    return found.shape == expected.shape and torch.allclose(found, expected, rtol=0, atol=atol)
+pytestmark = pytest.mark.usefixtures("double")
 
 
 # SnowballConv

@@ -12,31 +12,23 @@ from kryograph.results import Result
 from kryograph.training.loop import Epoch
 from kryograph.training.protocol import Run
 
-RUN = Run(
-    seed=3,
-    split_digest="0123456789abcdef",
-    epochs=120,
-    seconds=1.54,
-    validation_accuracy=0.79,
-    test_accuracy=0.80,
-)
-RESULT = Result(
-    system="truncated-krylov",
-    dataset="cora",
-    split="1%",
-    protocol="validation",
-    operator="rw",
-    settings={"hidden": 8, "dropout": 0.5},
-    settings_source="paper, with changed hidden",
-    device="cpu",
-    nodes=2708,
-    precision="float32",
-    threads=1,
-    runs=(RUN, replace(RUN, seed=4, test_accuracy=0.84)),
-    paper=0.8351,
-)
-
 Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def finished(finished: Run) -> Run:
+    return replace(finished, seed=3, seconds=1.54)
+
+
+@pytest.fixture
+def result(result: Result) -> Result:
+    return replace(
+        result,
+        split="1%",
+        operator="rw",
+        settings={"hidden": 8, "dropout": 0.5},
+        settings_source="paper, with changed hidden",
+    )
 
 
 def test_percentages_have_one_decimal() -> None:
@@ -52,8 +44,10 @@ def test_a_note_is_one_line_on_standard_error_as_it_is(capsys: Capture) -> None:
     assert (out, err) == ("", message + "\n")
 
 
-def test_a_result_shows_what_was_run_every_run_and_the_mean(capsys: Capture) -> None:
-    show_result(RESULT)
+def test_a_result_shows_what_was_run_every_run_and_the_mean(
+    result: Result, capsys: Capture
+) -> None:
+    show_result(result)
     out, err = capsys.readouterr()
     assert err == ""
     words = " ".join(out.split())
@@ -67,8 +61,10 @@ def test_a_result_shows_what_was_run_every_run_and_the_mean(capsys: Capture) -> 
     assert "\x1b" not in out
 
 
-def test_one_run_without_validation_and_without_the_papers_number(capsys: Capture) -> None:
-    show_result(replace(RESULT, runs=(replace(RUN, validation_accuracy=None),), paper=None))
+def test_one_run_without_validation_and_without_the_papers_number(
+    result: Result, finished: Run, capsys: Capture
+) -> None:
+    show_result(replace(result, runs=(replace(finished, validation_accuracy=None),), paper=None))
     words = " ".join(capsys.readouterr().out.split())
     assert "3 120 1.5 – 80.0" in words
     assert words.endswith("test accuracy 80.0 (1 run)")
@@ -83,12 +79,12 @@ def test_a_list_has_a_line_for_each_name(capsys: Capture) -> None:
     assert [line.split(maxsplit=1)[1].strip() for line in lines] == ["papers", "more papers"]
 
 
-def test_off_a_terminal_each_finished_run_is_a_line(capsys: Capture) -> None:
+def test_off_a_terminal_each_finished_run_is_a_line(finished: Run, capsys: Capture) -> None:
     with progress(3) as tracker:
         tracker.epoch(3, Epoch(1, 0.5, 0.6, 0.7))
-        tracker.run(RUN)
-        tracker.run(replace(RUN, seed=4, validation_accuracy=None))
-        tracker.run(replace(RUN, seed=5, validation_accuracy=0.0))
+        tracker.run(finished)
+        tracker.run(replace(finished, seed=4, validation_accuracy=None))
+        tracker.run(replace(finished, seed=5, validation_accuracy=0.0))
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
@@ -98,12 +94,14 @@ def test_off_a_terminal_each_finished_run_is_a_line(capsys: Capture) -> None:
     ]
 
 
-def test_on_a_terminal_a_bar_follows_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_a_bar_follows_the_epochs(
+    finished: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(terminal, "err", Console(file=screen, force_terminal=True, width=120))
     with progress(2) as tracker:
         tracker.epoch(0, Epoch(12, 0.5, 0.6, 0.7))
-        tracker.run(RUN)
+        tracker.run(finished)
     assert "seed 0: epoch   12, validation 70.0 %" in screen.getvalue()
     assert "1/2 runs" in screen.getvalue()
     with progress(1) as tracker:
