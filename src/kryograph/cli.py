@@ -22,7 +22,7 @@ from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.terminal import note, progress, show_list, show_result
-from kryograph.systems import SYSTEMS, system
+from kryograph.systems import SYSTEMS
 from kryograph.training.loop import Conditions
 from kryograph.training.protocol import Run
 
@@ -67,9 +67,9 @@ def train(
         list[str] | None, typer.Option("--set", help="Change a setting: --set hidden=64.")
     ] = None,
     operator: Annotated[
-        str,
-        typer.Option(help="Diffusion operator: 'sym' or 'rw' (or another of kryograph.operators)."),
-    ] = "sym",
+        str | None,
+        typer.Option(help="Diffusion operator: 'sym' (default), or 'rw' (with --settings paper)."),
+    ] = None,
     device: Annotated[str, typer.Option(help="Where to train, as torch names it.")] = "cpu",
     precision: Annotated[str, typer.Option(help="'float32' or 'bfloat16' (mixed).")] = "float32",
     remove_unlabelled: Annotated[
@@ -83,11 +83,11 @@ def train(
     if dataset not in DATASETS:
         raise unknown("data set", dataset, DATASETS)
     column = Column(dataset, _split(split, label_rate, per_class), protocol)
-    chosen, source = choose(system_name, column, settings, _overrides(overrides or []))
+    changes = _overrides(overrides or [])
+    method, source = choose(system_name, column, settings, changes, operator)
     if source.startswith("paper"):
         row = paper_settings(system_name, column)
         note(f"Settings: {row.source}, {row.column}." + (f" lr is {row.note}." if row.note else ""))
-    method = system(system_name, chosen, operator=operator)
     conditions = Conditions(device=device, precision=precision)
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
@@ -107,8 +107,8 @@ def demo(data_dir: DataDir = None) -> None:
         note("Cora cannot be had, so this is the built-in synthetic citation graph.")
         data = load("synthetic")
     column = Column(data.name, "public", "validation")
-    chosen, source = choose("truncated-krylov", column, "default", {})
-    _train(Plan(system("truncated-krylov", chosen), source, data, column, seeds=5))
+    method, source = choose("truncated-krylov", column)
+    _train(Plan(method, source, data, column, seeds=5))
 
 
 @app.command(epilog="Example: kryograph systems --json")

@@ -196,14 +196,16 @@ def test_a_missing_column_lists_those_there_are() -> None:
 
 
 def test_default_settings_are_the_systems_own() -> None:
-    chosen, source = choose("truncated-krylov", CORA_PUBLIC, "default", {})
-    assert chosen == SYSTEMS["truncated-krylov"].settings_type()
+    chosen, source = choose("truncated-krylov", CORA_PUBLIC)
+    assert chosen == system("truncated-krylov")
+    assert chosen.operator == "sym"
     assert source == "default"
 
 
 def test_paper_settings_are_the_rows() -> None:
     chosen, source = choose("snowball", Column("citeseer", "0.010", "validation"), "paper", {})
-    assert chosen == row_of("snowball", "citeseer", "1%").settings
+    assert chosen.settings == row_of("snowball", "citeseer", "1%").settings
+    assert chosen.operator == "rw"
     assert source == "paper"
 
 
@@ -212,8 +214,15 @@ def test_changes_come_on_top_and_are_named(which: str) -> None:
     plain, _ = choose("truncated-krylov", CORA_PUBLIC, which, {})
     changes = {"hidden": "8", "classifier": "false"}
     chosen, source = choose("truncated-krylov", CORA_PUBLIC, which, changes)
-    assert chosen == plain.replace({"hidden": 8, "classifier": False})
+    assert chosen.settings == plain.settings.replace({"hidden": 8, "classifier": False})
+    assert chosen.operator == plain.operator
     assert source == f"{which}, with changed hidden, classifier"
+
+
+@pytest.mark.parametrize("which", ["default", "paper"])
+def test_another_operator_may_be_asked_for(which: str) -> None:
+    for name in ("sym", "rw", "affinity"):
+        assert choose("snowball", CORA_PUBLIC, which, operator=name)[0].operator == name
 
 
 def test_bad_choices_are_refused() -> None:
