@@ -25,13 +25,8 @@ def task() -> Task:
 class Constant(System):
     """Calls every node the second class."""
 
-    def fit(
-        self,
-        task: Task,
-        *,
-        seed: int = 0,
-        conditions: Conditions | None = None,
-        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    def _fit(
+        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         return Fit(task, np.tile([0.25, 0.75], (task.graph.n, 1)), epochs=0)
 

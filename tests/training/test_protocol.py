@@ -35,13 +35,8 @@ class Spy(System):
         super().__init__(Settings())
         object.__setattr__(self, "tasks", [])
 
-    def fit(
-        self,
-        task: Task,
-        *,
-        seed: int = 0,
-        conditions: Conditions | None = None,
-        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    def _fit(
+        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         self.tasks.append(task)
         probabilities = np.tile([1.0, 0.0, 0.0], (task.graph.n, 1))

@@ -63,7 +63,6 @@ class System(ABC):
         if self.operator not in OPERATORS:
             raise unknown("operator", self.operator, OPERATORS)
 
-    @abstractmethod
     def fit(
         self,
         task: Task,
@@ -72,7 +71,21 @@ class System(ABC):
         conditions: Conditions | None = None,
         on_epoch: Callable[[Epoch], None] = lambda epoch: None,
     ) -> Fit:
-        """Learn the task. The seed fixes every random draw."""
+        """Learn the task.
+
+        Args:
+            task: What may be seen.
+            seed: Fixes every random draw.
+            conditions: Stop rule, device, precision.
+            on_epoch: Called after each epoch, if the system has epochs.
+        """
+        return self._fit(task, seed, conditions or Conditions(), on_epoch)
+
+    @abstractmethod
+    def _fit(
+        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
+    ) -> Fit:
+        """What `fit` does, with every argument given."""
 
 
 BREAK_THE_CEILING = "Luan, Zhao, Chang, Precup: Break the Ceiling. NeurIPS 2019"

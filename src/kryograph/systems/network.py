@@ -55,16 +55,10 @@ class NetworkSystem(System):
 
         return of
 
-    def fit(
-        self,
-        task: Task,
-        *,
-        seed: int = 0,
-        conditions: Conditions | None = None,
-        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    def _fit(
+        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         """Train on the task; the probabilities are those of the best epoch's weights."""
-        conditions = conditions or Conditions()
         generator = torch.Generator(conditions.device).manual_seed(seed)
         x = features_on_device(task, conditions.device)
         L = operator(task.graph, self.operator)
