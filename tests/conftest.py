@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from kryograph.data import Dataset, fetch, load
 from kryograph.data.sources import RawFiles
@@ -22,6 +23,15 @@ from kryograph.results import Result
 from kryograph.training.protocol import Run
 
 T = TypeVar("T")
+
+# A slow machine is no failure, and continuous integration tries the same examples every time.
+settings.register_profile(
+    "kryograph",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=os.environ.get("CI") == "true",
+)
+settings.load_profile("kryograph")
 
 
 def _or_skip(get: Callable[[], T]) -> T:

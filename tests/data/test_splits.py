@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kryograph.data import Dataset
@@ -38,7 +38,6 @@ def check_parts(split: Split, labels: Indices, counts: dict[int, int], v: int, t
     assert dict(zip(present.tolist(), got.tolist(), strict=True)) == counts
 
 
-@settings(deadline=None)
 @given(labels=labellings(), percent=st.integers(1, 60), seed=st.integers(0, 2**32))
 def test_a_rate_split_takes_the_ceiling_of_each_class(
     labels: Indices, percent: int, seed: int
@@ -55,7 +54,6 @@ def test_a_rate_split_takes_the_ceiling_of_each_class(
     assert split.name == f"{percent}% seed {seed}"
 
 
-@settings(deadline=None)
 @given(labels=labellings(), k=st.integers(1, 5), seed=st.integers(0, 2**32))
 def test_a_per_class_split_takes_k_of_each_class(labels: Indices, k: int, seed: int) -> None:
     present, sizes = np.unique(labels[labels != UNKNOWN], return_counts=True)

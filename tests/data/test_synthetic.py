@@ -18,7 +18,7 @@ def edge_homophily(data: Dataset) -> float:
     return float(np.mean(data.labels[edges.row] == data.labels[edges.col]))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     n=st.integers(200, 1000),
     classes=st.integers(2, 6),
