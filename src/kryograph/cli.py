@@ -17,8 +17,9 @@ import typer
 
 import kryograph
 from kryograph.data import DATASETS, fetch, load
+from kryograph.data.catalogue import entry
 from kryograph.data.splits import PUBLIC, parse_rate, split_name
-from kryograph.errors import KryographError, UsageError, unknown
+from kryograph.errors import KryographError, UsageError
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.terminal import note, progress, show_list, show_result
@@ -80,12 +81,10 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a system over several seeds and print its test accuracy with a 95 % interval."""
-    if dataset not in DATASETS:
-        raise unknown("data set", dataset, DATASETS)
-    column = Column(dataset, _split(split, label_rate, per_class), protocol)
+    column = Column(entry(dataset).name, _split(split, label_rate, per_class), protocol)
     changes = _overrides(overrides or [])
     method, source = choose(system_name, column, settings, changes, operator)
-    if source.startswith("paper"):
+    if settings == "paper":
         row = paper_settings(system_name, column)
         note(f"Settings: {row.source}, {row.column}." + (f" lr is {row.note}." if row.note else ""))
     conditions = Conditions(device=device, precision=precision)

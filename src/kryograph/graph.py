@@ -141,15 +141,13 @@ class Graph:
         heaviest = np.zeros(key.size)
         np.maximum.at(heaviest, at, values)
         half = sp.coo_array((heaviest, (key // n, key % n)), shape=(n, n)).tocsr()
-        adjacency = sp.csr_array(half + half.T)
-        adjacency.sort_indices()
         cleaning = Cleaning(
             loops=int(loops.sum()),
             repeated=source.size - directed,
             one_way=2 * key.size - directed,
         )
         return cls(
-            adjacency=adjacency,
+            adjacency=half + half.T,
             features=sp.eye_array(n, format="csr") if features is None else features,
             names=None if names is None else tuple(names),
             cleaning=cleaning,

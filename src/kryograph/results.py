@@ -67,6 +67,4 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        fields = dataclasses.asdict(self)
-        runs = fields.pop("runs")
-        return fields | {"runs": runs, "test_accuracy": dataclasses.asdict(self.test_accuracy)}
+        return dataclasses.asdict(self) | {"test_accuracy": dataclasses.asdict(self.test_accuracy)}

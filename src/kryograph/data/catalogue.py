@@ -117,7 +117,7 @@ def load(
     >>> load("synthetic")
     Dataset('synthetic', Graph(2,708 nodes, 5,416 edges, 1,433 sparse features), 7 classes)
     """
-    return _entry(name).loader(Options(data_dir, remove_unlabelled, normalise, notify))
+    return entry(name).loader(Options(data_dir, remove_unlabelled, normalise, notify))
 
 
 def fetch(
@@ -130,11 +130,12 @@ def fetch(
 
     Data sets that need no files are passed over.
     """
-    known = [_entry(name).name for name in names]
+    known = [entry(name).name for name in names]
     return find_files([name for name in known if name in FORMS], data_dir=data_dir, notify=notify)
 
 
-def _entry(name: str) -> Entry:
+def entry(name: str) -> Entry:
+    """The data set of that name, or an error with the near misses."""
     if name not in DATASETS:
         raise unknown("data set", name, DATASETS)
     return DATASETS[name]

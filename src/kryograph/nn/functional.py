@@ -53,7 +53,7 @@ def check_rate(rate: float) -> float:
 def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None) -> None:
     """The authors' initialisation: U(-1/√out, 1/√out), out the number of outputs; biases alike.
 
-    Not Glorot's: wide inputs give large pre-activations, which tanh layers at few labels need.
+    Not Glorot's, which counts the inputs too.
     """
     bound = 1 / math.sqrt(weight.shape[1])
     with torch.no_grad():

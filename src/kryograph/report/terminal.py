@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from rich import box
 from rich.console import Console
@@ -55,14 +56,10 @@ def show_result(result: Result) -> None:
     out.print(table)
     summary = result.test_accuracy
     low, high = summary.ci95
+    interval = f"95 % interval {percent(low)} to {percent(high)}, " if low is not None else ""
+    paper = f"   paper: {percent(result.paper)}" if result.paper is not None else ""
     runs = f"{summary.n} run{'s' * (summary.n > 1)}"
-    interval = f"95 % interval {percent(low)} to {percent(high)}" if low is not None else runs
-    out.print(
-        f"test accuracy [bold]{percent(summary.mean)}[/]  ({interval}"
-        + (f", {runs}" if low is not None else "")
-        + ")"
-        + (f"   paper: {percent(result.paper)}" if result.paper is not None else "")
-    )
+    out.print(f"test accuracy [bold]{percent(summary.mean)}[/]  ({interval}{runs}){paper}")
 
 
 def show_list(entries: Iterable[tuple[str, str]]) -> None:
@@ -73,12 +70,12 @@ def show_list(entries: Iterable[tuple[str, str]]) -> None:
         out.print(f"[bold]{name.ljust(width)}[/]  {summary}", soft_wrap=True)
 
 
+@dataclass(frozen=True)
 class Tracker:
     """Hears of epochs and finished runs."""
 
-    def __init__(self, epoch: Callable[[int, Epoch], None], run: Callable[[Run], None]) -> None:
-        self.epoch = epoch
-        self.run = run
+    epoch: Callable[[int, Epoch], None]
+    run: Callable[[Run], None]
 
 
 @contextmanager

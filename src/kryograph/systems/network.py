@@ -23,7 +23,7 @@ from kryograph.training.optimizers import OPTIMIZERS, optimizer
 
 @dataclass(frozen=True)
 class NetworkSettings(Settings):
-    """Settings of every network; the defaults were chosen by validation accuracy alone."""
+    """Settings of every network; docs/results.md says how the defaults were found."""
 
     hidden: int = setting(64, "width of each hidden layer", low=1, below=100_000)
     layers: int = setting(1, "number of hidden layers", low=1, below=10_000)
