@@ -3,8 +3,7 @@
 The published rows are data (`published_settings.csv`). Numbers stand there as printed; where a
 printed number cannot be meant, `lr_read` holds what is used instead and `note` says why. Three
 things that a row does not give are added: one hidden Krylov layer (D4), the classifier C of the
-paper's equation (D2), and the operator of the code that the rows were tuned with, not of the text
-(D1).
+paper's equation (D2), and the operator of the authors' code, not of the paper's text (D1).
 """
 
 from __future__ import annotations
