@@ -23,12 +23,21 @@ MAY_IMPORT: dict[str, set[str]] = {
     "operators": {"errors", "graph", "sparse"},
     "data": {"errors", "graph"},
     "nn": {"errors", "graph", "sparse", "operators"},
-    "training": {"errors", "graph", "operators", "nn"},
-    "systems": {"errors", "graph", "sparse", "operators", "nn", "training"},
+    "engine": {"errors", "sparse", "operators", "nn"},
+    "training": {"errors", "graph", "engine"},
+    "systems": {"errors", "graph", "sparse", "operators", "nn", "engine", "training"},
     "results": {"errors", "training"},
-    "experiments": {"errors", "graph", "operators", "data", "systems", "training", "results"},
+    "experiments": {
+        *("errors", "graph", "operators", "data", "engine", "systems", "training", "results")
+    },
     "report": {"errors", "results", "training"},
-    "cli": {"", "errors", "data", "experiments", "report", "results", "systems", "training"},
+    "bench": {
+        *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training", "report")
+    },
+    "cli": {
+        *("", "errors", "data", "engine", "systems", "training"),
+        *("experiments", "results", "report", "bench"),
+    },
     "__main__": {"cli"},
     "__init__": {"data", "graph", "operators", "systems", "training", "errors"},
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import typer.main
 
 import kryograph
@@ -36,6 +37,7 @@ def process(*arguments: str) -> subprocess.Popen[str]:
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"},
         # Whatever the tests were started by may have told them to ignore Ctrl-C.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        process_group=0,
     )
 
 
@@ -177,6 +179,46 @@ def test_the_other_options_reach_the_run(citeseer: Dataset, inside: Inside) -> N
     assert found["runs"][0]["test_accuracy"] > 0.4
 
 
+def test_jobs_change_nothing_but_the_threads(inside: Inside) -> None:
+    arguments = [*TRAIN, "--seeds", "3", "--json"]
+    one, _ = inside(*arguments)
+    two, err = inside(*arguments, "--jobs", "2")
+    alone, spread = timeless(one), timeless(two)
+    assert (alone.pop("threads"), spread.pop("threads")) == (torch.get_num_threads(), 1)
+    assert alone == spread
+    assert [line[:7] for line in err.splitlines() if line.startswith("seed ")] == [
+        *("seed 0:", "seed 1:", "seed 2:"),
+    ]
+
+
+@pytest.mark.parametrize("jobs", ["0", "-2"])
+def test_less_than_one_job_is_misuse(
+    jobs: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kryograph", *TRAIN, "--jobs", jobs])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 2
+    said = f"kryograph: --jobs must be at least 1; it is {jobs}.\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_an_error_in_a_worker_ends_as_any_other(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diverging = ["--set", "lr=999", "--set", "layers=9", "--set", "optimizer=rmsprop"]
+    arguments = [*TRAIN, *diverging, "--seeds", "2", "--jobs", "2"]
+    monkeypatch.setattr(sys, "argv", ["kryograph", *arguments])
+    with pytest.raises(SystemExit) as left:
+        main()
+    out, err = capsys.readouterr()
+    assert left.value.code == 1
+    assert out == ""
+    assert err.splitlines()[-2] == "Stopped: 0 of 2 runs are finished."
+    assert err.splitlines()[-1].startswith("kryograph: Training stopped: the ")
+    assert "Traceback" not in err
+
+
 def test_a_folder_can_be_named(real_files: dict[str, RawFiles], inside: Inside) -> None:
     folder = real_files["citeseer"].folder
     _, err = inside(
@@ -273,6 +315,38 @@ def test_an_interrupted_run_prints_what_is_finished() -> None:
     assert found["test_accuracy"]["n"] == done
     assert err.splitlines()[-1] == f"Stopped: {done} of 500 runs are finished."
     assert "Traceback" not in err
+
+
+def interrupt(started: subprocess.Popen[str]) -> tuple[str, str]:
+    """Ctrl-C in a terminal: every process hears it.
+
+    Standard error ends when the last process that could write to it has ended, so this waits for
+    all of them.
+    """
+    os.killpg(started.pid, signal.SIGINT)
+    return started.communicate(timeout=60)
+
+
+def test_interrupted_jobs_print_what_is_finished_and_leave_no_process() -> None:
+    with process(*TRAIN, "--seeds", "500", "--jobs", "2", "--json") as started:
+        said = wait_for(started, "seed 1:")
+        out, err = interrupt(started)
+    assert started.returncode == 130
+    seeds = [each["seed"] for each in json.loads(out)["runs"]]
+    assert 2 <= len(seeds) < 500
+    assert seeds == sorted(set(seeds))
+    assert err.splitlines()[-1] == f"Stopped: {len(seeds)} of 500 runs are finished."
+    assert "Traceback" not in said + err
+
+
+def test_jobs_can_be_interrupted_while_they_start() -> None:
+    with process(*TRAIN, "--seeds", "500", "--jobs", "2") as started:
+        wait_for(started, "Edges:")
+        time.sleep(0.5)  # the workers import
+        out, err = interrupt(started)
+    assert started.returncode == 130
+    assert out == ""
+    assert err == "Stopped: 0 of 500 runs are finished.\n"
 
 
 @pytest.mark.usefixtures("cache", "offline")

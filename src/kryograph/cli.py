@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,10 +18,15 @@ import torch
 import typer
 
 import kryograph
+from kryograph.bench import commands as bench
 from kryograph.data import DATASETS, fetch, load
 from kryograph.data.catalogue import entry
 from kryograph.data.splits import PUBLIC, parse_rate, split_name
+from kryograph.engine.cost import EPOCHS
+from kryograph.engine.estimate import gigabytes
+from kryograph.engine.machine import available_memory, measure
 from kryograph.errors import KryographError, UsageError
+from kryograph.experiments.jobs import choose_jobs, cores
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.terminal import note, progress, show_list, show_result
@@ -36,6 +43,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(rich_markup_mode=None, help="Files of the data sets.")
 app.add_typer(data_app, name="data")
+app.add_typer(bench.app, name="bench")
 
 DataDir = Annotated[
     Path | None,
@@ -77,6 +85,10 @@ def train(
         bool,
         typer.Option("--remove-unlabelled", help="Take nodes without a class out of the graph."),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="How many runs at once. Default: decided from their cost."),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -88,10 +100,11 @@ def train(
         row = paper_settings(system_name, column)
         note(f"Settings: {row.source}, {row.column}." + (f" lr is {row.note}." if row.note else ""))
     conditions = Conditions(device=device, precision=precision)
-    if seeds < 1:
-        raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
+    for option, count in (("--seeds", seeds), ("--jobs", jobs)):
+        if count is not None and count < 1:
+            raise UsageError(f"{option} must be at least 1; it is {count}.")
     data = load(dataset, data_dir=data_dir, remove_unlabelled=remove_unlabelled, notify=note)
-    _train(Plan(method, source, data, column, seeds, conditions), as_json)
+    _train(Plan(method, source, data, column, seeds, conditions), jobs, as_json)
 
 
 @app.command(epilog="Example: kryograph demo")
@@ -180,15 +193,35 @@ def _fail(message: str, code: int) -> None:
     sys.exit(code)
 
 
-def _train(plan: Plan, as_json: bool = False) -> None:
+def _with_jobs(plan: Plan, requested: int | None) -> Plan:
+    """Decides how many runs are done at once, unless it is requested, and says what to expect."""
+    estimate = plan.estimate()
+    if estimate is None:
+        return replace(plan, jobs=requested or 1)
+    memory, seconds = available_memory(), estimate.seconds(measure())
+    jobs = choose_jobs(
+        requested, plan.seeds, seconds, estimate.epoch.narrow(), cores(), estimate.memory, memory
+    )
+    estimate.check(memory, jobs)
+    at_once = f", {jobs} at a time" if jobs > 1 else ""
+    note(
+        f"Estimate: {estimate.weights:,} weights, {1000 * seconds / EPOCHS:.1f} ms an epoch, "
+        f"{gigabytes(jobs * estimate.memory)}; {plan.seeds} run{'s' * (plan.seeds > 1)} of about "
+        f"{EPOCHS} epochs{at_once}: {plan.seeds * seconds / jobs:.0f} s."
+    )
+    return replace(plan, jobs=jobs)
+
+
+def _train(plan: Plan, jobs: int | None = None, as_json: bool = False) -> None:
     graph = plan.dataset.graph
     note(f"{graph} ({plan.dataset.source})")
     if str(graph.cleaning):
         note(f"Edges: {graph.cleaning}.")
+    plan = _with_jobs(plan, jobs)
     runs: list[Run] = []
     try:
-        with progress(plan.seeds) as tracker:
-            for run in plan.runs(tracker.epoch):
+        with progress(plan.seeds) as tracker, closing(plan.runs(tracker.epoch)) as going:
+            for run in going:
                 runs.append(run)
                 tracker.run(run)
     finally:

@@ -1,7 +1,7 @@
 """A constant sparse matrix times a dense one, with gradients: Y = A X, and dX = Aᵀ dY.
 
 The matrix is a constant (a diffusion operator, a bag of words), so the gradient is one more sparse
-product, with the transpose that is stored beside it. Indices are 32 bits wide where they fit, since
+product, with the transpose that is kept beside it. Indices are 32 bits wide where they fit, since
 the product is bound by memory.
 """
 
@@ -15,9 +15,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+WIDE = 96
+"""From this many columns on torch's own kernel is faster than MKL's; `kryograph bench spmm`."""
+
 
 class SparseMatrix:
-    """A constant CSR matrix on a device, and its transpose.
+    """A constant CSR matrix on a device, and its transpose, made when it is first needed.
 
     Shapes: (n × k) @ (k × d) → (n × d).
 
@@ -27,7 +30,7 @@ class SparseMatrix:
     [[20.0], [1.0]]
     """
 
-    def __init__(self, matrix: Tensor, transpose: Tensor) -> None:
+    def __init__(self, matrix: Tensor, transpose: SparseMatrix | None = None) -> None:
         self._matrix = matrix
         self._transpose = transpose
 
@@ -41,13 +44,22 @@ class SparseMatrix:
         symmetric: bool = False,
     ) -> SparseMatrix:
         """Copy a SciPy matrix. Say `symmetric` if it is, and the transpose costs nothing."""
-        forward = _to_torch(matrix, dtype, device)
-        return cls(forward, forward if symmetric else _to_torch(matrix.T.tocsr(), dtype, device))
+        return cls(_to_torch(matrix, dtype, device))._marked(symmetric)
+
+    def _marked(self, symmetric: bool) -> SparseMatrix:
+        if symmetric:
+            self._transpose = self
+        return self
 
     @property
     def shape(self) -> torch.Size:
         """Rows and columns."""
         return self._matrix.shape
+
+    @property
+    def nnz(self) -> int:
+        """How many entries are stored."""
+        return int(self._matrix.values().numel())
 
     @property
     def dtype(self) -> torch.dtype:
@@ -61,16 +73,52 @@ class SparseMatrix:
 
     @property
     def T(self) -> SparseMatrix:
-        """The transpose, at no cost."""
-        return SparseMatrix(self._transpose, self._matrix)
+        """The transpose."""
+        if self._transpose is None:
+            turned = _to_torch(self.to_scipy().T.tocsr(), self.dtype, self.device)
+            self._transpose = SparseMatrix(turned, transpose=self)
+        return self._transpose
 
     def to_dense(self) -> Tensor:
         """The same matrix, dense."""
         return self._matrix.to_dense()
 
+    def to_scipy(self) -> sp.csr_array:
+        """The same matrix for SciPy, without a copy where it lies in memory."""
+        parts = (self._matrix.values(), self._matrix.col_indices(), self._matrix.crow_indices())
+        return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(self.shape))
+
+    def rows(self, nodes: Tensor) -> SparseMatrix:
+        """Some of its rows, in that order."""
+        some = self.to_scipy()[nodes.cpu().numpy()]
+        return SparseMatrix(_to_torch(some, self.dtype, self.device))
+
+    def corner(self, rows: int, columns: int, *, symmetric: bool = False) -> SparseMatrix:
+        """The first rows, without a copy; their entries must lie in the first columns."""
+        start = self._matrix.crow_indices()[: rows + 1]
+        end = int(start[-1])
+        some = _csr(
+            start,
+            self._matrix.col_indices()[:end],
+            self._matrix.values()[:end],
+            (rows, columns),
+        )
+        return SparseMatrix(some)._marked(symmetric)
+
     def __matmul__(self, x: Tensor) -> Tensor:
         result: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
         return result
+
+    def product(self, x: Tensor) -> Tensor:
+        """A X, without gradients."""
+        if self.device.type == "cpu" and x.ndim == 2 and x.shape[1] >= WIDE:
+            product: Tensor = torch.sparse.mm(self._matrix, x, "sum")
+            return product
+        return self._matrix @ x
+
+    def add_product_(self, to: Tensor, x: Tensor) -> Tensor:
+        """Y ← Y + A X in place, without gradients: one pass over Y instead of two."""
+        return to.addmm_(self._matrix, x)
 
 
 class _Product(torch.autograd.Function):
@@ -83,8 +131,7 @@ class _Product(torch.autograd.Function):
         ctx.matrix = matrix
         # Mixed precision must not reach in here: there is no sparse kernel for bfloat16.
         with torch.autocast(x.device.type, enabled=False):
-            product: Tensor = matrix._matrix @ x.to(matrix.dtype)
-        return product.to(x.dtype)
+            return matrix.product(x.to(matrix.dtype)).to(x.dtype)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
@@ -94,14 +141,17 @@ class _Product(torch.autograd.Function):
 def _to_torch(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device | str) -> Tensor:
     fits = max(*matrix.shape, matrix.nnz) < np.iinfo(np.int32).max
     index = np.int32 if fits else np.int64
+    return _csr(
+        torch.from_numpy(matrix.indptr.astype(index)),
+        torch.from_numpy(matrix.indices.astype(index)),
+        torch.from_numpy(matrix.data.astype(np.float64)).to(dtype),
+        matrix.shape,
+    ).to(device)
+
+
+def _csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
         # torch announces once per process that its CSR layout is in beta.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(index)),
-            torch.from_numpy(matrix.indices.astype(index)),
-            torch.from_numpy(matrix.data.astype(np.float64)).to(dtype),
-            size=matrix.shape,
-            device=device,
-            check_invariants=False,  # SciPy has checked them
-        )
+        # SciPy has checked the invariants.
+        return torch.sparse_csr_tensor(start, columns, values, size=shape, check_invariants=False)

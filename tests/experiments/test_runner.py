@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+import torch
 
 from kryograph.data import Dataset, load
 from kryograph.errors import UsageError
@@ -67,6 +68,41 @@ def test_runs_are_yielded_as_they_are_finished(data: Dataset) -> None:
     assert next(going).seed == 1
     assert {seed for seed, _ in heard} == {0, 1}
     assert [each.seed for each in going] == [2]
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("name", ["truncated-krylov", "snowball", "linear-snowball"])
+def test_results_are_the_same_whatever_the_jobs(data: Dataset, name: str) -> None:
+    method = system(name, {"hidden": 8, "dropout": 0.3})
+    conditions = Conditions(rule=StopRule(max_epochs=12))
+    one = Plan(method, "by hand", data, Column(data.name, "1%", "validation"), 3, conditions)
+    two = replace(one, jobs=2)
+    alone, spread = timeless(one.runs()), timeless(two.runs())
+    assert alone == spread
+    assert [each.seed for each in spread] == [0, 1, 2]
+    assert len({each.test_accuracy for each in spread}) > 1
+    assert (one.result(alone).threads, two.result(spread).threads) == (2, 1)
+
+
+def test_runs_in_other_processes_are_heard_of(data: Dataset) -> None:
+    heard: set[int] = set()
+    going = replace(plan(data, "public"), jobs=2).runs(lambda seed, epoch: heard.add(seed))
+    assert len(list(going)) == 3
+    assert heard == {0, 1, 2}
+
+
+def test_no_more_jobs_than_seeds_and_at_least_one(data: Dataset) -> None:
+    assert replace(plan(data, "public"), jobs=8).jobs == 3
+    with pytest.raises(UsageError, match="at least 1 job; there are 0"):
+        replace(plan(data, "public"), jobs=0)
 
 
 def test_the_protocol_reaches_the_runs(data: Dataset) -> None:

@@ -7,11 +7,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
+from torch.autograd import gradcheck, gradgradcheck
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.nn.functional import (
     ACTIVATIONS,
+    Layered,
+    Masks,
     activation,
     as_operator,
     dropout,
@@ -20,14 +23,11 @@ from kryograph.nn.functional import (
 )
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
+from layers import FixedMasks, seeded
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def seeded(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 # Activations
@@ -136,7 +136,7 @@ def test_a_layer_may_have_no_bias() -> None:
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_dropout_zeroes_its_share_and_scales_the_rest(rate: float) -> None:
     x = torch.full((200, 500), 3.0, dtype=torch.float64)
-    dropped = dropout(x, rate, training=True, generator=seeded(0))
+    dropped = dropout(x, rate, Masks(seeded(0)))
     kept = dropped != 0
     # Five standard deviations of a share of 100,000 draws.
     near = 5 * math.sqrt(rate * (1 - rate) / x.numel())
@@ -147,36 +147,88 @@ def test_dropout_zeroes_its_share_and_scales_the_rest(rate: float) -> None:
 
 def test_dropout_draws_from_its_generator_alone() -> None:
     x = random(20, 5)
-    first = dropout(x, 0.5, training=True, generator=seeded(1))
+    first = dropout(x, 0.5, Masks(seeded(1)))
     torch.manual_seed(9)
     before = torch.get_rng_state()
-    assert torch.equal(dropout(x, 0.5, training=True, generator=seeded(1)), first)
+    assert torch.equal(dropout(x, 0.5, Masks(seeded(1))), first)
     assert torch.equal(torch.get_rng_state(), before)
-    assert not torch.equal(dropout(x, 0.5, training=True, generator=seeded(2)), first)
+    assert not torch.equal(dropout(x, 0.5, Masks(seeded(2))), first)
 
 
 def test_a_generator_goes_on_from_call_to_call() -> None:
-    x, generator = torch.ones(50), seeded(1)
-    first, second = (dropout(x, 0.5, training=True, generator=generator) for _ in range(2))
+    x, masks = torch.ones(50), Masks(seeded(1))
+    first, second = (dropout(x, 0.5, masks) for _ in range(2))
     assert not torch.equal(first, second)
+
+
+def test_one_number_of_the_generator_decides_all_masks() -> None:
+    x, generator, reference = torch.ones(50), seeded(1), seeded(1)
+    masks = Masks(generator)
+    first = dropout(x, 0.5, masks)
+    torch.randint(2**62, (), generator=reference)
+    assert torch.equal(generator.get_state(), reference.get_state())
+    dropout(x, 0.5, masks)
+    assert torch.equal(generator.get_state(), reference.get_state())
+    assert not torch.equal(dropout(x, 0.5, Masks(generator)), first)
+
+
+@pytest.mark.parametrize("shape", [(7, 3), (1, 1), (0, 4), (5,), (2, 3, 4)])
+def test_masks_have_any_shape(shape: tuple[int, ...]) -> None:
+    keep = Masks(seeded(0)).keep(torch.ones(shape), 0.5, 0, None)
+    assert (keep.shape, keep.dtype) == (torch.Size(shape), torch.bool)
+
+
+def test_neighbours_are_dropped_independently() -> None:
+    # Two entries come of every 64 bits: neither may say anything of the other.
+    keep = Masks(seeded(0)).keep(torch.ones(100_000, 2), 0.5, 0, None).double()
+    for one, other in ((keep[:, 0], keep[:, 1]), (keep[1:, 0], keep[:-1, 1])):
+        assert (one * other).mean() == pytest.approx(0.25, abs=5 * math.sqrt(0.1875 / 1e5))
+
+
+@pytest.mark.parametrize("rate", [1e-12, 1e-10, 1e-9])
+def test_a_tiny_rate_drops_next_to_nothing(rate: float) -> None:
+    x = torch.ones(100, 10)
+    assert dropout(x, rate, Masks(seeded(0))).count_nonzero() == x.numel()
+
+
+@pytest.mark.parametrize("rate", [1 - 1e-12, 1 - 1e-9])
+def test_a_rate_next_to_one_drops_next_to_everything(rate: float) -> None:
+    assert dropout(torch.ones(100, 10), rate, Masks(seeded(0))).count_nonzero() == 0
+
+
+class Network(Layered):
+    """One hidden layer."""
+
+    def forward(self, z: Tensor, masks: Masks) -> Tensor:
+        return self.hidden(z, 0, masks)
 
 
 def test_nothing_is_dropped_or_drawn_in_evaluation_or_at_rate_zero() -> None:
     x, generator = random(4, 3), seeded(0)
     before = generator.get_state()
-    assert torch.equal(dropout(x, 0.9, training=False, generator=generator), x)
-    assert torch.equal(dropout(x, 0.0, training=True, generator=generator), x)
+    network = Network("identity", 0.9).eval()
+    assert torch.equal(network(x, Masks(generator)), x)
+    assert torch.equal(Network("identity", 0.0)(x, Masks(generator)), x)
+    assert torch.equal(dropout(x, 0.0, Masks(generator)), x)
     assert torch.equal(generator.get_state(), before)
+    assert not torch.equal(network.train()(x, Masks(generator)), x)
+    assert not torch.equal(generator.get_state(), before)
 
 
 def test_gradients_pass_through_what_was_kept() -> None:
     x = random(6, 3).requires_grad_()
-    dropped = dropout(x, 0.5, training=True, generator=seeded(0))
+    dropped = dropout(x, 0.5, Masks(seeded(0)))
     dropped.sum().backward()
     assert x.grad is not None
     assert torch.allclose(x.grad * x.detach(), dropped.detach(), rtol=1e-15)
     assert set(x.grad.unique().tolist()) == {0.0, 2.0}
     assert not torch.equal(x.detach(), dropped.detach())
+
+
+def test_derivatives_of_dropout() -> None:
+    x, keep = random(6, 3).requires_grad_(), FixedMasks(6)
+    assert gradcheck(lambda x: dropout(x, 0.3, keep), (x,))
+    assert gradgradcheck(lambda x: dropout(torch.tanh(x), 0.3, keep), (x,))
 
 
 # Side by side
@@ -218,6 +270,8 @@ def test_blocks_that_are_too_wide_are_refused(widths: tuple[int, ...]) -> None:
 def test_an_operator_is_taken_as_it_is() -> None:
     walk = operator(toy.path(3), "rw")
     assert as_operator(walk, None, 3, "sym") is walk
+    some = walk.tensor(torch.float32).rows(torch.tensor([2]))
+    assert as_operator(some, None, 3, "sym") is some
 
 
 def test_an_edge_index_becomes_the_operator_of_that_name() -> None:
@@ -238,4 +292,6 @@ def test_an_operator_takes_no_edge_weight() -> None:
 @pytest.mark.parametrize("rate", [1.0, -0.1, float("nan")])
 def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="a dropout rate lies between 0 and 1"):
-        dropout(torch.ones(3), rate, training=True, generator=None)
+        dropout(torch.ones(3), rate, Masks())
+    with pytest.raises(ValueError, match="a dropout rate lies between 0 and 1"):
+        Layered("tanh", rate)

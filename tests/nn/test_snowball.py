@@ -13,9 +13,21 @@ from torch_geometric.nn import GCNConv
 
 from kryograph.data import toy
 from kryograph.nn import Snowball, SnowballConv
+from kryograph.nn.functional import Masks
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, WEIGHTED, close, dense, directed, edge_index_of, random, seeded
+from layers import (
+    MIXED,
+    OPERATORS,
+    WEIGHTED,
+    FixedMasks,
+    close,
+    dense,
+    directed,
+    edge_index_of,
+    random,
+    seeded,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -90,6 +102,12 @@ def test_sparse_and_dense_features_agree_in_a_layer(name: str) -> None:
     alone, beside = SnowballConv(5, 3), SnowballConv(7, 3)
     assert close(alone(sparse, found), alone(x, found))
     assert close(beside([sparse, h], found), beside([x, h], found))
+
+
+def test_some_rows_of_the_operator_give_those_rows_of_the_output() -> None:
+    conv, x, found = SnowballConv(3, 2), random(MIXED.n, 3), operator(MIXED, "rw")
+    rows = torch.tensor([8, 0, 11])
+    assert close(conv(x, found.tensor(torch.float64).rows(rows)), conv(x, found)[rows])
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -193,16 +211,11 @@ def test_dropout_is_on_the_hidden_outputs_and_never_on_the_features(
     classifier: int | None, rate: float
 ) -> None:
     net = Snowball(3, 4, 2, 3, dropout=rate, classifier=classifier)
-    x, reference = random(MIXED.n, 3), seeded(11)
-    drawn = [
-        torch.empty(MIXED.n, 4).bernoulli_(1 - rate, generator=reference) / (1 - rate)
-        for _ in range(3)
-    ]
-    generator = seeded(11)
-    expected = literal(net, dense(MIXED, "sym"), x, drawn)
-    assert close(net(x, operator(MIXED), generator=generator), expected, 1e-12)
-    # Not one number more was drawn: nothing else can have been dropped.
-    assert torch.equal(generator.get_state(), reference.get_state())
+    x, masks = random(MIXED.n, 3), FixedMasks(MIXED.n, seed=11)
+    expected = literal(net, dense(MIXED, "sym"), x, masks.factors(4, rate, 3))
+    assert close(net(x, operator(MIXED), masks=masks), expected, 1e-12)
+    # Nothing more was asked for: nothing else can have been dropped.
+    assert masks.asked == [(layer, (MIXED.n, 4), None) for layer in range(3)]
 
 
 def test_the_features_reach_the_output_whole_when_all_else_is_zero() -> None:
@@ -211,23 +224,23 @@ def test_the_features_reach_the_output_whole_when_all_else_is_zero() -> None:
         net.output.weight.zero_()
         net.output.weight[:3].copy_(torch.eye(3))
     x = random(MIXED.n, 3)
-    assert torch.equal(net(x, operator(MIXED), generator=seeded(0)), x)
+    assert torch.equal(net(x, operator(MIXED), masks=Masks(seeded(0))), x)
 
 
 def test_evaluation_drops_nothing() -> None:
     net, x = Snowball(3, 4, 2, 3, dropout=0.5), random(MIXED.n, 3)
-    trained = net(x, operator(MIXED), generator=seeded(0))
+    trained = net(x, operator(MIXED), masks=Masks(seeded(0)))
     net.eval()
     expected = literal(net, dense(MIXED, "sym"), x, [torch.ones(1)] * 3)
-    assert close(net(x, operator(MIXED), generator=seeded(0)), expected, 1e-12)
+    assert close(net(x, operator(MIXED), masks=Masks(seeded(0))), expected, 1e-12)
     assert not close(trained, expected, 1e-3)
 
 
 def test_the_same_generator_gives_the_same_output() -> None:
     net, x, found = Snowball(3, 4, 2, 3, dropout=0.5), random(MIXED.n, 3), operator(MIXED)
-    first = net(x, found, generator=seeded(1))
-    assert torch.equal(net(x, found, generator=seeded(1)), first)
-    assert not torch.equal(net(x, found, generator=seeded(2)), first)
+    first = net(x, found, masks=Masks(seeded(1)))
+    assert torch.equal(net(x, found, masks=Masks(seeded(1))), first)
+    assert not torch.equal(net(x, found, masks=Masks(seeded(2))), first)
 
 
 @pytest.mark.parametrize("name", OPERATORS)

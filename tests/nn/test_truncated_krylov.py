@@ -11,21 +11,24 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from kryograph.data import toy
+from kryograph.nn.functional import Masks
 from kryograph.nn.krylov import TruncatedKrylov, krylov_blocks
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, WEIGHTED, close, dense, directed, edge_index_of, random, seeded
+from layers import (
+    MIXED,
+    OPERATORS,
+    WEIGHTED,
+    FixedMasks,
+    close,
+    dense,
+    directed,
+    edge_index_of,
+    random,
+    seeded,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
-
-
-def masks(n: int, width: int, layers: int, rate: float, seed: int) -> list[Tensor]:
-    """What dropout multiplies each hidden layer by, drawn in order."""
-    generator = seeded(seed)
-    return [
-        torch.empty(n, width).bernoulli_(1 - rate, generator=generator) / (1 - rate)
-        for _ in range(layers)
-    ]
 
 
 def literal(net: TruncatedKrylov, matrix: Tensor, x: Tensor, drop: Sequence[Tensor]) -> Tensor:
@@ -85,15 +88,11 @@ def test_dropout_is_on_the_hidden_outputs_and_nowhere_else(
 ) -> None:
     net = TruncatedKrylov(3, 6, 2, 2, layers=layers, classifier=classifier, dropout=rate, p=1)
     x, found = random(MIXED.n, 3), operator(MIXED)
-    drawn = masks(MIXED.n, 6, layers, rate, seed=7)
-    expected = literal(net, dense(MIXED, "sym"), x, drawn)
-    generator = seeded(7)
-    assert close(net(x, found, generator=generator), expected, 1e-12)
-    # Not one number more was drawn: nothing else can have been dropped.
-    reference = seeded(7)
-    for _ in range(layers):
-        torch.empty(MIXED.n, 6).bernoulli_(1 - rate, generator=reference)
-    assert torch.equal(generator.get_state(), reference.get_state())
+    masks = FixedMasks(MIXED.n, seed=7)
+    expected = literal(net, dense(MIXED, "sym"), x, masks.factors(6, rate, layers))
+    assert close(net(x, found, masks=masks), expected, 1e-12)
+    # Nothing more was asked for: nothing else can have been dropped.
+    assert masks.asked == [(layer, (MIXED.n, 6), None) for layer in range(layers)]
 
 
 def test_the_classifier_is_not_dropped() -> None:
@@ -104,45 +103,58 @@ def test_the_classifier_is_not_dropped() -> None:
         net.output.weight.copy_(torch.eye(5, 4))
         net.output.bias.zero_()
     # The hidden layer is zero, so the logits are the classifier's biases, whatever is dropped.
-    logits = net(random(6, 3), operator(toy.cycle(6)), generator=seeded(0))
+    logits = net(random(6, 3), operator(toy.cycle(6)), masks=Masks(seeded(0)))
     assert close(logits, net.classifier.bias[:4].expand(6, 4))
 
 
-def test_evaluation_drops_nothing_and_ignores_the_generator() -> None:
+def test_evaluation_drops_nothing_and_draws_nothing() -> None:
     net = TruncatedKrylov(3, 6, 2, 2, layers=2, dropout=0.5)
-    x, found = random(MIXED.n, 3), operator(MIXED)
-    trained = net(x, found, generator=seeded(0))
+    x, found, generator = random(MIXED.n, 3), operator(MIXED), seeded(0)
+    trained = net(x, found, masks=Masks(seeded(0)))
     net.eval()
     expected = literal(net, dense(MIXED, "sym"), x, [torch.ones(1)] * 2)
-    assert close(net(x, found, generator=seeded(0)), expected, 1e-12)
+    before = generator.get_state()
+    assert close(net(x, found, masks=Masks(generator)), expected, 1e-12)
+    assert torch.equal(generator.get_state(), before)
     assert not close(trained, expected, 1e-3)
 
 
 def test_the_same_generator_gives_the_same_output() -> None:
     net = TruncatedKrylov(3, 6, 2, 2, dropout=0.5)
     x, found = random(MIXED.n, 3), operator(MIXED)
-    first = net(x, found, generator=seeded(1))
-    assert torch.equal(net(x, found, generator=seeded(1)), first)
-    assert not torch.equal(net(x, found, generator=seeded(2)), first)
+    first = net(x, found, masks=Masks(seeded(1)))
+    assert torch.equal(net(x, found, masks=Masks(seeded(1))), first)
+    assert not torch.equal(net(x, found, masks=Masks(seeded(2))), first)
 
 
 @pytest.mark.parametrize("classifier", [False, True])
-def test_a_nodewise_network_needs_no_more_than_the_rows(classifier: bool) -> None:
+def test_the_head_needs_no_more_than_the_rows(classifier: bool) -> None:
     net = TruncatedKrylov(3, 4, 2, 5, classifier=classifier)
-    assert net.nodewise
     x, found, rows = random(MIXED.n, 3), operator(MIXED, "rw"), torch.tensor([8, 0, 11])
     blocks = [block[rows] for block in krylov_blocks(found, x, 5)]
-    assert close(net.from_blocks(blocks), net(x, found)[rows])
+    h = net.hidden(net.first.combine(blocks), 0)
+    assert close(net.head(h), net(x, found)[rows])
 
 
-@pytest.mark.parametrize(("layers", "p"), [(2, 0), (1, 1), (2, 1)])
-def test_a_network_that_diffuses_later_is_not_nodewise(layers: int, p: int) -> None:
-    net = TruncatedKrylov(3, 4, 2, 2, layers=layers, p=p)
-    assert not net.nodewise
-    x, found = random(MIXED.n, 3), operator(MIXED)
+@pytest.mark.parametrize("classifier", [False, True])
+def test_a_head_that_diffuses_takes_an_operator_or_rows_of_it(classifier: bool) -> None:
+    net = TruncatedKrylov(3, 4, 2, 2, p=1, classifier=classifier)
+    x, found, rows = random(MIXED.n, 3), operator(MIXED), torch.tensor([8, 0, 11])
+    h = net.hidden(net.first(x, found), 0)
     with pytest.raises(ValueError, match="needs an edge_index or an Operator"):
-        net.from_blocks(krylov_blocks(found, x, 2))
-    assert close(net.from_blocks(krylov_blocks(found, x, 2), found), net(x, found))
+        net.head(h)
+    assert close(net.head(h, found), net(x, found))
+    some = found.tensor(torch.float64).rows(rows)
+    assert close(net.head(h, some), net(x, found)[rows])
+
+
+def test_a_hidden_layer_is_dropped_by_node() -> None:
+    net, masks = TruncatedKrylov(3, 4, 2, 2, dropout=0.5), FixedMasks(MIXED.n)
+    z, rows = random(MIXED.n, 4), torch.tensor([8, 0, 11])
+    whole = net.hidden(z, 1, masks)
+    assert close(whole, 2 * masks.whole(4, 0.5, layer=1) * torch.tanh(z))
+    assert close(net.hidden(z[rows], 1, masks, rows), whole[rows])
+    assert masks.asked == [(1, (MIXED.n, 4), None), (1, (3, 4), [8, 0, 11])]
 
 
 @pytest.mark.parametrize("name", OPERATORS)

@@ -15,7 +15,6 @@ from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.systems import SYSTEMS, Fit, System, snowball, system
 from kryograph.systems.network import NetworkSystem
 from kryograph.systems.settings import Settings
-from kryograph.systems.truncated_krylov import TruncatedKrylovSystem
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
 
@@ -250,29 +249,38 @@ def test_the_two_snowballs_differ_in_the_activation_only(data: Dataset) -> None:
     assert np.abs(fits[0].predict_proba() - fits[1].predict_proba()).max() > 1e-3
 
 
-# Truncated Krylov
+# The engine
 
 
-class WholeGraph(TruncatedKrylovSystem):
-    """The same network, trained the long way: logits of all nodes in every epoch."""
-
-    logits = NetworkSystem.logits
-
-
-@pytest.mark.parametrize("classifier", [False, True])
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("truncated-krylov", {"classifier": False}),
+        ("truncated-krylov", {"classifier": True}),
+        ("truncated-krylov", {"layers": 2}),
+        ("snowball", {"layers": 3}),
+        ("linear-snowball", {"layers": 3}),
+    ],
+)
 @pytest.mark.parametrize("validation", [True, False])
 def test_training_on_rows_equals_training_on_the_whole_graph(
-    data: Dataset, classifier: bool, validation: bool
+    data: Dataset, name: str, changes: dict[str, object], validation: bool
 ) -> None:
     # Training and validation nodes lie between each other and between test nodes.
     scattered = Split("scattered", range(0, 300, 6), range(2, 300, 3), range(1, 300, 3))
     task = data.task(scattered, validation=validation)
-    rows = small("truncated-krylov", classifier=classifier)
-    whole = WholeGraph(rows.settings)
+    rows = small(name, **changes)
+    # The same network, trained the long way: logits of all nodes in every epoch.
+    long_way = type("WholeGraph", (SYSTEMS[name],), {"forward": NetworkSystem.forward})
+    assert long_way.forward is not SYSTEMS[name].forward
+    whole = long_way(rows.settings)
     ours, theirs = (each.fit(task, seed=2, conditions=SHORT) for each in (rows, whole))
     np.testing.assert_allclose(ours.predict_proba(), theirs.predict_proba(), atol=1e-5)
     assert ours.epochs == theirs.epochs == 15
     assert ours.validation_accuracy == theirs.validation_accuracy
+
+
+# Truncated Krylov
 
 
 @pytest.mark.parametrize("changes", [{"classifier": True}, {"layers": 2}, {"order": 1}])

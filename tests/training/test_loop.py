@@ -8,10 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.data import Dataset, synthetic_citations, toy
+from kryograph.engine.forward import Literal
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
+from kryograph.nn.functional import Masks, Matrix
+from kryograph.operators import Operator, operator
 from kryograph.systems import system
-from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, train
+from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, nodes_of, train
 from kryograph.training.stopping import StopRule
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
@@ -39,17 +42,22 @@ class Climber(nn.Module):
         super().__init__()
         self.w = nn.Parameter(torch.zeros(()))
 
-    def logits(self, nodes: Tensor) -> Tensor:
-        margin = torch.where(nodes == 0, self.w, 2.6 - self.w)
+    def forward(self, x: Matrix, L: Operator, masks: Masks | None = None) -> Tensor:
+        margin = torch.stack([self.w, 2.6 - self.w, self.w])
         return torch.stack([margin, torch.zeros_like(margin)], dim=1)
+
+
+def on_task(network: nn.Module, task: Task) -> Literal:
+    """The network, which looks at neither features nor graph."""
+    path = operator(task.graph)
+    return Literal(network, torch.zeros(3, 1), path, nodes_of(task, "cpu"), Masks())
 
 
 def climb(task: Task, rule: StopRule, seen: list[float] | None = None) -> tuple[Climber, Trained]:
     network = Climber()
     note = [] if seen is None else seen
     trained = train(
-        network,
-        lambda nodes: lambda: network.logits(nodes),
+        on_task(network, task),
         task,
         torch.optim.SGD(network.parameters(), lr=4.0),
         Conditions(rule=rule),
@@ -123,21 +131,39 @@ def test_without_validation_a_fit_reports_no_validation_score(data: Dataset) -> 
     assert right.mean() == max(epoch.training_accuracy for epoch in history)
 
 
+# Whose logits a run asks for
+
+
+def test_training_nodes_come_first_and_keep_their_order(pair: Task) -> None:
+    labels = np.array([1, 0, 1, UNKNOWN, 0])
+    split = Split("mixed", train=[4, 1], validation=[2, 0], test=[3])
+    nodes = nodes_of(Task(toy.path(5), split, labels, ("a", "b")), "cpu")
+    assert nodes.training.tolist() == split.train.tolist()
+    assert nodes.validation.tolist() == split.validation.tolist()
+    assert nodes.scored.tolist() == [*split.train, *split.validation]
+
+
+def test_without_validation_labels_only_training_nodes_are_scored(pair: Task) -> None:
+    nodes = nodes_of(replace(pair, labels=np.array([0, UNKNOWN, UNKNOWN])), "cpu")
+    assert nodes.validation.tolist() == []
+    assert nodes.scored.tolist() == [0]
+    assert nodes.scored.dtype == torch.int64
+
+
 # Runs that fail
 
 
 def test_a_loss_that_is_no_number_ends_the_run(pair: Task) -> None:
-    network = Climber()
+    class Rooted(Climber):
+        def forward(self, x: Matrix, L: Operator, masks: Masks | None = None) -> Tensor:
+            # The root ceases to be a number once w has passed 2.7, in the third epoch.
+            return super().forward(x, L) + 0 * (2.7 - self.w).sqrt()
+
+    network = Rooted()
     seen: list[int] = []
-
-    def logits(nodes: Tensor) -> Tensor:
-        # The root ceases to be a number once w has passed 2.7, in the third epoch.
-        return network.logits(nodes) + 0 * (2.7 - network.w).sqrt()
-
     with pytest.raises(Diverged) as caught:
         train(
-            network,
-            lambda nodes: lambda: logits(nodes),
+            on_task(network, pair),
             pair,
             torch.optim.SGD(network.parameters(), lr=4.0),
             Conditions(),

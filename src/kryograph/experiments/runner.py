@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import torch
 
 from kryograph.data import Dataset
+from kryograph.engine.estimate import Estimate
 from kryograph.errors import UsageError
+from kryograph.experiments.jobs import spread
 from kryograph.experiments.settings import Column, find_published
 from kryograph.graph import Split
 from kryograph.results import Result
@@ -30,6 +32,8 @@ class Plan:
         seeds: How many runs. Each seed 0, 1, … draws its own weights and, unless it is public, its
             own split.
         conditions: Device, precision, stop rule.
+        jobs: How many runs at once. One is done in this process, with as many threads as torch
+            has; several are done in processes with one thread each. The results are the same.
     """
 
     system: System
@@ -38,6 +42,7 @@ class Plan:
     column: Column
     seeds: int
     conditions: Conditions = field(default_factory=Conditions)
+    jobs: int = 1
     splits: tuple[Split, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -45,24 +50,43 @@ class Plan:
             raise UsageError(f"The column {self.column} is not one of {self.dataset.name}.")
         if self.seeds < 1:
             raise UsageError(f"There must be at least 1 seed; there are {self.seeds}.")
+        if self.jobs < 1:
+            raise UsageError(f"There must be at least 1 job; there are {self.jobs}.")
+        object.__setattr__(self, "jobs", min(self.jobs, self.seeds))
         # All splits are drawn first: a rate that cannot work must not cost a run to find out.
         drawn = (self.dataset.split(self.column.split, seed=seed) for seed in range(self.seeds))
         object.__setattr__(self, "splits", tuple(drawn))
 
+    def estimate(self) -> Estimate | None:
+        """What a run will cost, if the system can tell."""
+        validation = self.column.protocol == "validation"
+        task = self.dataset.task(self.splits[0], validation=validation)
+        return self.system.estimate(task, self.conditions)
+
+    def run(self, seed: int, on_epoch: Callable[[Epoch], None] = lambda epoch: None) -> Run:
+        """The run of one seed."""
+        return run(
+            self.system,
+            self.dataset,
+            self.splits[seed],
+            seed=seed,
+            protocol=self.column.protocol,
+            conditions=self.conditions,
+            on_epoch=on_epoch,
+        )
+
     def runs(
         self, on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None
-    ) -> Iterator[Run]:
-        """The runs one by one, so that what is finished survives an interruption."""
-        for seed, split in enumerate(self.splits):
-            yield run(
-                self.system,
-                self.dataset,
-                split,
-                seed=seed,
-                protocol=self.column.protocol,
-                conditions=self.conditions,
-                on_epoch=partial(on_epoch, seed),
-            )
+    ) -> Generator[Run, None, None]:
+        """The runs in the order of their seeds, so that what is finished survives an interruption.
+
+        With one job `on_epoch` hears of every epoch, with several of a few in a second.
+        """
+        if self.jobs > 1:
+            yield from spread(self.run, self.seeds, self.jobs, on_epoch)
+            return
+        for seed in range(self.seeds):
+            yield self.run(seed, partial(on_epoch, seed))
 
     def result(self, runs: Sequence[Run]) -> Result:
         """What some of its runs come to."""
@@ -77,7 +101,7 @@ class Plan:
             settings_source=self.settings_source,
             device=self.conditions.device,
             precision=self.conditions.precision,
-            threads=torch.get_num_threads(),
+            threads=torch.get_num_threads() if self.jobs == 1 else 1,
             nodes=self.dataset.graph.n,
             runs=tuple(runs),
             paper=row.accuracy if row else None,

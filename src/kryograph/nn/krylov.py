@@ -17,19 +17,18 @@ from torch import Tensor, nn
 
 from kryograph.nn.functional import (
     Activation,
+    Diffusion,
+    Layered,
+    Masks,
     Matrix,
     as_operator,
-    check_rate,
-    dropout,
     side_by_side,
     uniform_,
 )
-from kryograph.nn.functional import activation as resolve
 from kryograph.nn.snowball import SnowballConv
-from kryograph.operators import Operator
 
 
-def krylov_blocks(operator: Operator, x: Matrix, order: int) -> Iterator[Tensor]:
+def krylov_blocks(operator: Diffusion, x: Matrix, order: int) -> Iterator[Tensor]:
     """The blocks X, LX, …, L^{order-1} X of the block Krylov matrix K_order(L, X), one by one.
 
     >>> from kryograph.data import toy
@@ -88,7 +87,7 @@ class KrylovConv(nn.Module):
         uniform_(self.weight, self.bias, generator)
 
     def forward(
-        self, x: Matrix, edge_index: Operator | Tensor, edge_weight: Tensor | None = None
+        self, x: Matrix, edge_index: Diffusion | Tensor, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The layer's output for every node."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
@@ -104,7 +103,7 @@ class KrylovConv(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, order={self.order}"
 
 
-class TruncatedKrylov(nn.Module):
+class TruncatedKrylov(Layered):
     r"""Krylov layers, an optional classifier C, and a linear output diffused p times.
 
     Args:
@@ -141,7 +140,7 @@ class TruncatedKrylov(nn.Module):
         bias: bool = True,
         operator: str = "sym",
     ) -> None:
-        super().__init__()
+        super().__init__(activation, dropout)
         if layers < 1:
             raise ValueError(f"layers must be at least 1, not {layers}")
         conv = partial(KrylovConv, order=order, bias=bias, operator=operator)
@@ -152,8 +151,7 @@ class TruncatedKrylov(nn.Module):
         )
         self.classifier = linear(hidden_channels, p=0) if classifier else None
         self.output = linear(out_channels, p=p)
-        self.activation = resolve(activation)
-        self.dropout, self.operator = check_rate(dropout), operator
+        self.operator = operator
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew."""
@@ -161,43 +159,24 @@ class TruncatedKrylov(nn.Module):
             if layer is not None:
                 layer.reset_parameters(generator)
 
-    @property
-    def nodewise(self) -> bool:
-        """Whether a node's logits depend on its own blocks K_m(L, X) alone, so rows suffice."""
-        return not self.further and self.output.p == 0
-
     def forward(
         self,
         x: Matrix,
-        edge_index: Operator | Tensor,
+        edge_index: Diffusion | Tensor,
         edge_weight: Tensor | None = None,
         *,
-        generator: torch.Generator | None = None,
+        masks: Masks | None = None,
     ) -> Tensor:
-        """Logits of every node; dropout draws from `generator`."""
+        """Logits of every node; in training, dropout asks `masks` what to keep."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
-        blocks = krylov_blocks(operator, x, self.first.order)
-        return self.from_blocks(blocks, operator, generator=generator)
+        h = self.hidden(self.first(x, operator), 0, masks)
+        for layer, conv in enumerate(self.further, start=1):
+            h = self.hidden(conv(h, operator), layer, masks)
+        return self.head(h, operator)
 
-    def from_blocks(
-        self,
-        blocks: Iterable[Tensor],
-        operator: Operator | None = None,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits given the first layer's blocks.
-
-        A `nodewise` network needs no operator, and its blocks may be the rows of some nodes only.
-        """
-        f = self.activation
-        h = self._drop(f(self.first.combine(blocks)), generator)
-        for conv in self.further:
-            h = self._drop(f(conv(h, operator)), generator)
+    def head(self, h: Tensor, operator: Diffusion | None = None) -> Tensor:
+        """Logits given H_n; without an operator if p = 0."""
         if self.classifier is not None:
-            h = f(self.classifier(h))
+            h = self.activation(self.classifier(h))
         logits: Tensor = self.output(h, operator)
         return logits
-
-    def _drop(self, h: Tensor, generator: torch.Generator | None) -> Tensor:
-        return dropout(h, self.dropout, training=self.training, generator=generator)

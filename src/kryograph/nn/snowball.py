@@ -18,15 +18,15 @@ from torch import Tensor, nn
 
 from kryograph.nn.functional import (
     Activation,
+    Diffusion,
+    Layered,
+    Masks,
     Matrix,
     as_operator,
-    check_rate,
-    dropout,
     side_by_side,
     uniform_,
 )
 from kryograph.nn.functional import activation as resolve
-from kryograph.operators import Operator
 
 
 class SnowballConv(nn.Module):
@@ -74,7 +74,7 @@ class SnowballConv(nn.Module):
     def forward(
         self,
         x: Matrix | Sequence[Matrix],
-        edge_index: Operator | Tensor | None = None,
+        edge_index: Diffusion | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
         """The layer's output for every node."""
@@ -89,7 +89,7 @@ class SnowballConv(nn.Module):
         return f"{self.in_channels}, {self.out_channels}, p={self.p}"
 
 
-class Snowball(nn.Module):
+class Snowball(Layered):
     r"""A stack of Snowball layers, each of which sees the raw features and all before it.
 
     Args:
@@ -125,20 +125,18 @@ class Snowball(nn.Module):
         bias: bool = True,
         operator: str = "sym",
     ) -> None:
-        super().__init__()
+        super().__init__(activation, dropout)
         if layers < 0 or (classifier is not None and classifier < 1):
             raise ValueError(f"cannot have {layers} layers and a classifier of {classifier} units")
         conv = partial(SnowballConv, bias=bias, operator=operator)
         self.convs = nn.ModuleList(
-            conv(in_channels + l * hidden_channels, hidden_channels)
-            for l in range(layers)  # noqa: E741 - the paper's letter
+            conv(in_channels + l * hidden_channels, hidden_channels) for l in range(layers)
         )
         width = in_channels + layers * hidden_channels
         self.classifier = conv(width, classifier, p=0) if classifier else None
         self.output = conv(classifier or width, out_channels, p=p)
-        self.activation = resolve(activation)
         self.classifier_activation = resolve(classifier_activation)
-        self.dropout, self.operator = check_rate(dropout), operator
+        self.operator = operator
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew."""
@@ -149,17 +147,16 @@ class Snowball(nn.Module):
     def forward(
         self,
         x: Matrix,
-        edge_index: Operator | Tensor,
+        edge_index: Diffusion | Tensor,
         edge_weight: Tensor | None = None,
         *,
-        generator: torch.Generator | None = None,
+        masks: Masks | None = None,
     ) -> Tensor:
-        """Logits of every node; dropout draws from `generator`."""
+        """Logits of every node; in training, dropout asks `masks` what to keep."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         blocks: list[Matrix] = [x]
-        for conv in self.convs:
-            h = self.activation(conv(blocks, operator))
-            blocks.append(dropout(h, self.dropout, training=self.training, generator=generator))
+        for layer, conv in enumerate(self.convs):
+            blocks.append(self.hidden(conv(blocks, operator), layer, masks))
         if self.classifier is not None:
             blocks = [self.classifier_activation(self.classifier(blocks))]
         logits: Tensor = self.output(blocks, operator)

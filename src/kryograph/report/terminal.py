@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -62,6 +62,16 @@ def show_result(result: Result) -> None:
     out.print(f"test accuracy [bold]{percent(summary.mean)}[/]  ({interval}{runs}){paper}")
 
 
+def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table whose first column is words and whose others are numbers."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if i else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
 def show_list(entries: Iterable[tuple[str, str]]) -> None:
     """Names and what they are."""
     entries = list(entries)
@@ -92,10 +102,21 @@ def progress(runs: int) -> Iterator[Tracker]:
     )
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("starting", total=runs)
-        yield Tracker(
-            epoch=lambda seed, epoch: bar.update(task, description=_now(seed, epoch)),
-            run=lambda run: bar.advance(task),
-        )
+        shown: int | None = None  # of several runs at once, the first
+
+        def epoch(seed: int, epoch: Epoch) -> None:
+            nonlocal shown
+            if shown is None or seed <= shown:
+                shown = seed
+                bar.update(task, description=_now(seed, epoch))
+
+        def run(run: Run) -> None:
+            nonlocal shown
+            if run.seed == shown:
+                shown = None
+            bar.advance(task)
+
+        yield Tracker(epoch, run)
 
 
 def _now(seed: int, epoch: Epoch) -> str:

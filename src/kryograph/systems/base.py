@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from kryograph.engine.estimate import Estimate
 from kryograph.errors import UsageError, unknown
 from kryograph.graph import Task
 from kryograph.operators import OPERATORS
@@ -80,6 +81,10 @@ class System(ABC):
             on_epoch: Called after each epoch, if the system has epochs.
         """
         return self._fit(task, seed, conditions or Conditions(), on_epoch)
+
+    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate | None:
+        """What a run will cost, if the system can tell."""
+        return None
 
     @abstractmethod
     def _fit(

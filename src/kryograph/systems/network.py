@@ -9,16 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from kryograph.engine.estimate import Estimate, estimate
+from kryograph.engine.forward import Forward, Literal, Nodes
+from kryograph.engine.machine import available_memory
 from kryograph.graph import Task
-from kryograph.nn.functional import Matrix
+from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from kryograph.systems.base import Fit, System
 from kryograph.systems.settings import Settings, setting
-from kryograph.training.loop import Conditions, Diverged, Epoch, Logits, train
-from kryograph.training.optimizers import OPTIMIZERS, optimizer
+from kryograph.training.loop import Conditions, Diverged, Epoch, nodes_of, train
+from kryograph.training.optimizers import MOMENTS, OPTIMIZERS, optimizer
 
 
 @dataclass(frozen=True)
@@ -40,36 +43,40 @@ class NetworkSystem(System):
     def network(self, features: int, classes: int) -> nn.Module:
         """The untrained network."""
 
-    def logits(
-        self,
-        network: nn.Module,
-        x: Matrix,
-        L: Operator,
-        task: Task,
-        generator: torch.Generator,
-    ) -> Logits:
-        """How the loop gets the logits of some nodes: here by computing those of all."""
+    def forward(
+        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+    ) -> Forward:
+        """How the network is computed during a run."""
+        return Literal(network, x, L, nodes, masks)
 
-        def of(nodes: Tensor) -> Callable[[], Tensor]:
-            return lambda: network(x, L, generator=generator)[nodes]
+    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate:
+        """What a run will cost."""
+        forward = self._planned(task, conditions or Conditions(), Masks())
+        return estimate(forward, MOMENTS[self.settings.optimizer])
 
-        return of
+    def _planned(self, task: Task, conditions: Conditions, masks: Masks) -> Forward:
+        """The network and how it is computed; the weights have no storage yet."""
+        x = features_on_device(task, conditions.device)
+        L = operator(task.graph, self.operator)
+        with torch.device("meta"):
+            network = self.network(x.shape[1], len(task.classes))
+        # Mixed precision is for the literal form: the others choose their own precision.
+        how = self.forward if conditions.precision == "float32" else Literal
+        return how(network, x, L, nodes_of(task, conditions.device), masks)
 
     def _fit(
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         """Train on the task; the probabilities are those of the best epoch's weights."""
         generator = torch.Generator(conditions.device).manual_seed(seed)
-        x = features_on_device(task, conditions.device)
-        L = operator(task.graph, self.operator)
-        # Made without storage first, so that weights are drawn once, and from this generator only.
-        with torch.device("meta"):
-            network = self.network(x.shape[1], len(task.classes))
+        forward = self._planned(task, conditions, Masks(generator))
+        network = forward.network
+        estimate(forward, MOMENTS[self.settings.optimizer]).check(available_memory())
+        # Weights are drawn once, and from this generator only.
         network.to_empty(device=conditions.device)
         network.reset_parameters(generator)  # type: ignore[operator]
         trained = train(
-            network,
-            self.logits(network, x, L, task, generator),
+            forward,
             task,
             optimizer(
                 self.settings.optimizer,
@@ -82,7 +89,7 @@ class NetworkSystem(System):
         )
         network.eval()
         with torch.no_grad(), conditions.autocast():
-            probabilities = network(x, L).double().softmax(dim=1).cpu().numpy()
+            probabilities = forward.everything().double().softmax(dim=1).cpu().numpy()
         if not np.isfinite(probabilities).all():
             node = np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0]
             raise Diverged(f"The network's output for node {node} is not finite.")

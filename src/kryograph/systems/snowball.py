@@ -7,7 +7,11 @@ from typing import ClassVar
 
 from torch import nn
 
+from kryograph.engine.forward import Forward, Nodes
+from kryograph.engine.snowball import SnowballForward
 from kryograph.nn import Snowball
+from kryograph.nn.functional import Masks, Matrix
+from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
 
@@ -38,6 +42,13 @@ class _AnySnowball(NetworkSystem):
             activation=self.activation,
             dropout=s.dropout,
         )
+
+    def forward(
+        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+    ) -> Forward:
+        """On the rows that a step needs."""
+        assert isinstance(network, Snowball)
+        return SnowballForward(network, x, L, nodes, masks)
 
 
 @register(

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
-from kryograph.graph import UNKNOWN, Task
-from kryograph.nn import TruncatedKrylov, krylov_blocks
-from kryograph.nn.functional import Matrix
+from kryograph.engine.forward import Forward, Nodes
+from kryograph.engine.krylov import KrylovForward
+from kryograph.nn import TruncatedKrylov
+from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
 from kryograph.systems.settings import inherited, setting
-from kryograph.training.loop import Logits
 
 
 @dataclass(frozen=True)
@@ -51,21 +49,9 @@ class TruncatedKrylovSystem(NetworkSystem):
             classifier=s.classifier,
         )
 
-    def logits(
-        self, network: nn.Module, x: Matrix, L: Operator, task: Task, generator: torch.Generator
-    ) -> Logits:
-        """With one layer a node's logits need its own blocks only: keep those of labelled nodes."""
+    def forward(
+        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+    ) -> Forward:
+        """On the rows that a step needs."""
         assert isinstance(network, TruncatedKrylov)
-        if not network.nodewise:
-            return super().logits(network, x, L, task, generator)
-        kept = torch.from_numpy((task.labels != UNKNOWN).nonzero()[0]).to(x.device)
-        K = torch.cat([block[kept] for block in krylov_blocks(L, x, self.settings.order)], dim=1)
-
-        def of(nodes: Tensor) -> Callable[[], Tensor]:
-            at = torch.searchsorted(kept, nodes)
-            if not torch.equal(kept[at.clamp(max=len(kept) - 1)], nodes):
-                raise ValueError("only labelled nodes are trained on or scored")
-            rows = K[at]
-            return lambda: network.from_blocks([rows], generator=generator)
-
-        return of
+        return KrylovForward(network, x, L, nodes, masks)

@@ -9,20 +9,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from kryograph.engine.forward import Forward, Nodes
 from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.graph import Task
 from kryograph.training.stopping import StopRule, Watch
 
 PRECISIONS = ("float32", "bfloat16")
-
-
-Logits: TypeAlias = Callable[[Tensor], Callable[[], Tensor]]
-"""Given nodes, prepares what is constant about them; the result computes their logits now."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +62,13 @@ class Conditions:
         return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
 
 
+def nodes_of(task: Task, device: str) -> Nodes:
+    """The nodes that a run on a task trains on and scores."""
+    train, validation = task.split.train, task.split.validation
+    seen = validation if task.has_validation else validation[:0]
+    return Nodes(*(torch.from_numpy(part.copy()).to(device) for part in (train, seen)))
+
+
 @dataclass(frozen=True)
 class Trained:
     """What happened in a run: its epochs in order, and the one whose weights were kept."""
@@ -79,8 +82,7 @@ class Diverged(KryographError):
 
 
 def train(
-    network: nn.Module,
-    logits: Logits,
+    forward: Forward,
     task: Task,
     optimizer: torch.optim.Optimizer,
     conditions: Conditions,
@@ -89,8 +91,7 @@ def train(
     """Train a network in place and leave it with the weights of its best epoch.
 
     Args:
-        network: Switched between training and evaluation; its parameters are the optimiser's.
-        logits: Asked once for the training nodes and once for the scored ones.
+        forward: A network, whose parameters are the optimiser's, and how to compute it.
         task: Labels and split. Without validation labels, training accuracy is watched instead.
         optimizer: New, for this run.
         conditions: Stop rule, device, precision.
@@ -98,12 +99,7 @@ def train(
     """
     device = conditions.device
     labels = torch.from_numpy(task.labels.copy()).to(device)
-    training = torch.from_numpy(task.split.train.copy()).to(device)
-    validation = torch.from_numpy(task.split.validation.copy()).to(device)
-    scored = torch.cat([training, validation]) if task.has_validation else training
-
-    training_logits, scored_logits = logits(training), logits(scored)
-
+    network, training, scored = forward.network, forward.nodes.training, forward.nodes.scored
     watch = Watch(conditions.rule)
     history: list[Epoch] = []
     best = {key: value.clone() for key, value in network.state_dict().items()}
@@ -111,7 +107,7 @@ def train(
         network.train()
         optimizer.zero_grad()
         with conditions.autocast():
-            out = training_logits()
+            out = forward.training()
         loss = nn.functional.cross_entropy(out.float(), labels[training])
         _check("loss", loss, watch, optimizer)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -119,7 +115,7 @@ def train(
 
         network.eval()
         with torch.no_grad(), conditions.autocast():
-            scores = scored_logits()
+            scores = forward.scored()
         _check("network's output", scores, watch, optimizer)
         right = scores.argmax(dim=1) == labels[scored]
         training_accuracy = right[: training.numel()].double().mean().item()

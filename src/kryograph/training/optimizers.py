@@ -12,14 +12,19 @@ starts counting at a large t is RMSprop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim.adam import adam as functional_adam
 
 from kryograph.errors import unknown
 
 FAR = 1e6
 """A step count with 0.99^FAR = 0 in double precision, and far from where float32 skips integers."""
+
+BLOCK = 2**18
+"""How many weights are updated at a time: few enough for the scratch of one to stay in cache."""
 
 
 def adam(parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> torch.optim.Adam:
@@ -27,22 +32,56 @@ def adam(parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> 
     return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
 
 
-def rmsprop(parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> torch.optim.Adam:
-    """RMSprop with torch's defaults, by Adam's kernel."""
-    optimizer = torch.optim.Adam(
-        parameters, lr=lr, betas=(0.0, 0.99), eps=1e-8, weight_decay=weight_decay, fused=True
-    )
-    for group in optimizer.param_groups:
-        for parameter in group["params"]:
-            optimizer.state[parameter] = {
-                "step": torch.tensor(FAR, device=parameter.device),
-                "exp_avg": torch.zeros_like(parameter),
-                "exp_avg_sq": torch.zeros_like(parameter),
-            }
-    return optimizer
+class RMSprop(torch.optim.Optimizer):
+    """RMSprop with torch's defaults, by Adam's kernel.
+
+    Adam's first moment is the gradient itself when β₁ = 0 and is not kept: all blocks of weights
+    share one scratch for it.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> None:
+        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """One update of every parameter that has a gradient."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._update(parameter, parameter.grad, group)
+
+    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        state = self.state[parameter]
+        if not state:
+            state["square_avg"] = torch.zeros_like(parameter)
+            state["scratch"] = parameter.new_zeros(min(BLOCK, parameter.numel()))
+            state["step"] = torch.tensor(FAR, device=parameter.device)
+        weights, gradients, squares = (
+            list(torch.split(tensor.reshape(-1), BLOCK))
+            for tensor in (parameter, gradient, state["square_avg"])
+        )
+        functional_adam(
+            weights,
+            gradients,
+            [state["scratch"][: block.numel()] for block in weights],
+            squares,
+            [],
+            [state["step"]] * len(weights),
+            fused=True,
+            amsgrad=False,
+            beta1=0.0,
+            beta2=0.99,
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=1e-8,
+            maximize=False,
+        )
 
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": adam, "rmsprop": rmsprop}
+OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": adam, "rmsprop": RMSprop}
+
+MOMENTS = {"adam": 2, "rmsprop": 1}
+"""How many numbers each remembers of every weight."""
 
 
 def optimizer(

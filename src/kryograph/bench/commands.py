@@ -1,0 +1,120 @@
+"""`kryograph bench`: what a person types, and the tables that come of it.
+
+Benchmarks import PyTorch Geometric's layers, so each command imports its own when it is called.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from kryograph.engine.estimate import gigabytes
+from kryograph.engine.machine import describe
+from kryograph.report.terminal import note, show_table
+
+app = typer.Typer(rich_markup_mode=None, help="Measure how fast it is on this machine.")
+
+Quick = Annotated[bool, typer.Option("--quick", help="A subset, in less than a minute.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+
+@app.command(epilog="Example: kryograph bench epoch --quick")
+def epoch(quick: Quick = False, as_json: Json = False) -> None:
+    """A full epoch: the engine against the literal form and PyTorch Geometric's way."""
+    from kryograph.bench import epoch as benchmark
+
+    result = benchmark.run(quick=quick, on_case=note)
+    if as_json:
+        return _print(result)
+    headings = ("setting", "engine s", "literal", "PyG", "of floor", "logits", "gradient", "memory")
+    show_table(
+        headings,
+        [
+            (
+                row["setting"],
+                f"{row['engine_seconds']:.4f}",
+                f"{row['speedup_literal']:.1f}×",
+                f"{row['speedup_pyg']:.1f}×",
+                f"{row['floor_fraction']:.2f}",
+                f"{row['logits_difference']:.0e}",
+                f"{row['gradient_difference']:.0e}",
+                _bytes(row["engine_peak_bytes"]),
+            )
+            for row in result["settings"]
+        ],
+    )
+    show_table(
+        ("geometric mean", "literal", "PyG"),
+        [
+            (name, f"{means['speedup_literal']:.1f}×", f"{means['speedup_pyg']:.1f}×")
+            for name, means in result["summary"].items()
+        ],
+    )
+    return None
+
+
+@app.command(epilog="Example: kryograph bench growth")
+def growth(quick: Quick = False, as_json: Json = False) -> None:
+    """How time and memory grow with the number of nodes, up to a million."""
+    from kryograph.bench import growth as benchmark
+
+    result = benchmark.run(quick=quick, on_case=note)
+    if as_json:
+        return _print(result)
+    headings = ("system", "nodes", "prepare s", "epoch s", "predict all s", "memory")
+    rows = [
+        (
+            row["system"],
+            f"{row['nodes']:,}",
+            f"{row['prepare_seconds']:.3f}",
+            f"{row['epoch_seconds']:.4f}",
+            f"{row['predict_seconds']:.3f}",
+            _bytes(row["peak_bytes"]),
+        )
+        for row in result["sizes"]
+    ]
+    rows += [
+        (name, "exponent", *("–" if e is None else f"{e:.2f}" for e in exponents.values()))
+        for name, exponents in result["exponents"].items()
+    ]
+    show_table(headings, rows)
+    return None
+
+
+@app.command(epilog="Example: kryograph bench spmm")
+def spmm(quick: Quick = False, as_json: Json = False) -> None:
+    """The sparse product against torch's, SciPy's and PyTorch Geometric's."""
+    from kryograph.bench import spmm as benchmark
+
+    rows = benchmark.spmm(quick=quick)
+    if as_json:
+        return _print({"products": rows})
+    headings = ("nodes", "width", "ours s", *benchmark.THEIRS, "of copy rate")
+    show_table(
+        headings,
+        [
+            (
+                f"{row['nodes']:,}",
+                str(row["width"]),
+                f"{row['kryograph_seconds']:.4f}",
+                *(_ratio(row[f"speedup_{name}"]) for name in benchmark.THEIRS),
+                f"{row['copy_fraction']:.2f}",
+            )
+            for row in rows
+        ],
+    )
+    return None
+
+
+def _print(result: dict[str, Any]) -> None:
+    print(json.dumps({**result, "machine": describe()}, indent=2))
+
+
+def _bytes(count: int | None) -> str:
+    return "–" if count is None else gigabytes(count)
+
+
+def _ratio(value: object) -> str:
+    return f"{value:.1f}×" if isinstance(value, float) else "–"

@@ -1,0 +1,7 @@
+"""How networks are computed: the same numbers as the literal form in `nn`, sooner."""
+
+import os
+
+# torch reads this when it first allocates a large tensor: huge pages spare a step most of its page
+# faults, which take longer than the arithmetic of some kernels.
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")

@@ -1,0 +1,123 @@
+"""The cost model: what a computation does, and how long that takes on a machine.
+
+A computation is a list of kernels. A kernel does some floating-point operations and moves some
+bytes, and takes as long as the slower of the two. A sparse product counts every row that it
+gathers as moved. Forms are compared at nominal rates, never at measured ones: the choice, and
+with it the last digit of every result, must not depend on how busy the machine is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast a machine is.
+
+    Args:
+        flops: Floating-point operations a second in a large matrix product.
+        bytes: Bytes read and written a second in a large copy.
+        launch: Seconds to start a kernel.
+    """
+
+    flops: float
+    bytes: float
+    launch: float
+
+
+NOMINAL = Rates(flops=140e9, bytes=24e9, launch=10e-6)
+"""Two cores of a server of 2021, in float32."""
+
+
+EPOCHS = 200
+"""What a run usually takes: over so many a preparation has to pay off."""
+
+
+SHORT = 2e-3
+"""Seconds: a kernel that takes less is hardly faster with more threads."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One operation on tensors."""
+
+    flops: float
+    bytes: float
+
+    def seconds(self, rates: Rates) -> float:
+        """How long it takes."""
+        return rates.launch + self.floor(rates)
+
+    def floor(self, rates: Rates) -> float:
+        """The least it can take."""
+        return max(self.flops / rates.flops, self.bytes / rates.bytes)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Kernels one after the other, and the memory that is needed for them.
+
+    >>> dense, sparse = gemm(640, 14330, 1950), spmm(49216, 2708, 1950)
+    >>> (dense + sparse).seconds() == dense.seconds() + sparse.seconds()
+    True
+    """
+
+    kernels: tuple[Kernel, ...] = ()
+    kept: float = 0.0
+    passing: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.kernels + other.kernels,
+            self.kept + other.kept,
+            max(self.passing, other.passing),
+        )
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(self.kernels * times, self.kept, self.passing)
+
+    def seconds(self, rates: Rates = NOMINAL) -> float:
+        """How long it takes."""
+        return sum(kernel.seconds(rates) for kernel in self.kernels)
+
+    def floor(self, rates: Rates) -> float:
+        """The least it can take, whoever programs it."""
+        return sum(kernel.floor(rates) for kernel in self.kernels)
+
+    def narrow(self, rates: Rates = NOMINAL) -> bool:
+        """Whether most of the time goes into kernels too short for threads to share."""
+        short = sum(t for t in (k.seconds(rates) for k in self.kernels) if t < SHORT)
+        return short > self.seconds(rates) / 2
+
+    @property
+    def memory(self) -> float:
+        """Bytes: what is kept throughout, and the most that is held at one time beside it."""
+        return self.kept + self.passing
+
+
+def gemm(rows: int, inner: int, columns: int, size: int = 4) -> Cost:
+    """(rows × inner) @ (inner × columns), both dense."""
+    moved = rows * inner + inner * columns + rows * columns
+    return Cost((Kernel(2.0 * rows * inner * columns, float(size * moved)),))
+
+
+def spmm(nnz: int, rows: int, columns: int, size: int = 4) -> Cost:
+    """A sparse matrix with that many entries times a dense one; each entry gathers a row."""
+    moved = nnz * (columns * size + 4 + size) + rows * columns * size
+    return Cost((Kernel(2.0 * nnz * columns, float(moved)),))
+
+
+def stream(numbers: float, size: int = 4) -> Cost:
+    """A pass over memory that reads or writes so many numbers."""
+    return Cost((Kernel(0.0, float(numbers * size)),))
+
+
+def hold(numbers: float, size: int = 4) -> Cost:
+    """So many numbers are kept throughout."""
+    return Cost(kept=float(numbers * size))
+
+
+def pass_through(numbers: float, size: int = 4) -> Cost:
+    """So many numbers are held for a while."""
+    return Cost(passing=float(numbers * size))

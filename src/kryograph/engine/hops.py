@@ -1,0 +1,85 @@
+"""Hops: the nodes within 0, 1, 2 … steps of some, and the operator between them.
+
+A layer that diffuses once and is needed on the rows T₀ needs its input on T₁, the nodes within one
+hop of T₀, and so on. With the nodes in the order of their distance each T_k is the first few rows,
+and L[T_k, T_{k+1}] the first rows of one matrix: restricting a layer costs a slice.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from kryograph.operators import Operator
+from kryograph.sparse import SparseMatrix
+
+
+class Hops:
+    """Nodes by their distance from some of them.
+
+    Args:
+        L: The operator; node i is one hop from node j if L_ij ≠ 0.
+        nodes: T₀, each node once; they keep their order.
+        hops: How far to go.
+        dtype: Of the products.
+
+    >>> from kryograph.data import toy
+    >>> from kryograph.operators import operator
+    >>> hops = Hops(operator(toy.path(5)), torch.tensor([1]), 3, torch.float64)
+    >>> hops.order.tolist(), hops.sizes
+    ([1, 0, 2, 3, 4], [1, 3, 4, 5])
+    """
+
+    def __init__(self, L: Operator, nodes: Tensor, hops: int, dtype: torch.dtype) -> None:
+        self.L, self.dtype, self.device = L, dtype, nodes.device
+        levels = [nodes.cpu().numpy()]
+        reached = np.zeros(L.n, dtype=bool)
+        reached[levels[0]] = True
+        for _ in range(hops):
+            if levels[-1].size == 0 or reached.all():
+                break
+            near = np.unique(L.matrix[levels[-1]].indices)
+            levels.append(near[~reached[near]])
+            reached[near] = True
+        self.sizes: list[int] = np.cumsum([level.size for level in levels]).tolist()
+        self.sizes += [self.sizes[-1]] * (hops + 1 - len(self.sizes))
+        self._order = np.concatenate(levels)
+        self.order = torch.from_numpy(self._order).to(nodes.device)
+        self._matrix: sp.csr_array | None = None
+        self._whole: SparseMatrix | None = None
+        self._steps: dict[tuple[int, int], SparseMatrix] = {}
+
+    def nodes(self, k: int) -> Tensor:
+        """T_k, nearest first."""
+        return self.order[: self.sizes[k]]
+
+    def nnz(self, k: int) -> int:
+        """How many entries L[T_k, T_{k+1}] has."""
+        return int(self._rows().indptr[self.sizes[k]])
+
+    def step(self, k: int) -> SparseMatrix:
+        """L[T_k, T_{k+1}]: takes rows of T_{k+1} to rows of T_k."""
+        rows, columns = self.sizes[k], self.sizes[k + 1]
+        if (rows, columns) not in self._steps:
+            if self._whole is None:
+                self._whole = SparseMatrix.from_scipy(
+                    self._rows(), dtype=self.dtype, device=self.device
+                )
+            # Where a step leads nowhere new, rows and columns are the same nodes.
+            symmetric = self.L.symmetric and rows == columns
+            self._steps[rows, columns] = self._whole.corner(rows, columns, symmetric=symmetric)
+        return self._steps[rows, columns]
+
+    def _rows(self) -> sp.csr_array:
+        """The rows of all nodes but the farthest, with rows and columns in the new order."""
+        if self._matrix is None:
+            inner = self.sizes[-2] if len(self.sizes) > 1 else 0
+            place = np.full(self.L.n, -1, dtype=np.int64)
+            place[self._order] = np.arange(self._order.size)
+            rows = self.L.matrix[self._order[:inner]]
+            parts = (rows.data, place[rows.indices], rows.indptr)
+            self._matrix = sp.csr_array(parts, shape=(inner, self._order.size))
+            self._matrix.sort_indices()
+        return self._matrix

@@ -1,0 +1,259 @@
+"""Jobs: the runs of several seeds at once, each in a process of its own with one thread.
+
+Every kernel sums in the same order whatever the number of threads, so the results are the same
+whatever the jobs. Workers talk to this process through a pipe each: a seed goes in; epochs, then a
+run or an error come out. A worker whose pipe is closed ends, so none outlives this process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import forkserver, resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+
+import torch
+
+from kryograph.errors import KryographError, UsageError
+from kryograph.training.loop import Epoch
+from kryograph.training.protocol import Run
+
+Work = Callable[[int, Callable[[Epoch], None]], Run]
+"""What does the run of a seed and says when an epoch is over."""
+
+START_SECONDS = 4.0
+"""About how long workers need until they train: Python imports torch once more, for all of them."""
+
+EPOCH_SECONDS = 0.25
+"""How often a worker tells of its epochs: enough for a bar, too seldom to cost anything."""
+
+PRELOAD = ("kryograph.experiments.runner", "torch._dynamo")
+"""What a run imports; torch's optimisers import the latter when the first of them is made."""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def choose_jobs(
+    requested: int | None,
+    seeds: int,
+    seconds_per_run: float | None,
+    narrow: bool,
+    cores: int,
+    memory_per_run: float | None,
+    memory: float | None,
+) -> int:
+    """How many runs to do at once.
+
+    Args:
+        requested: What the user wants; it is done, but there are never more jobs than seeds.
+        seeds: How many runs there are.
+        seconds_per_run: How long one is predicted to take, if that is known.
+        narrow: One thread is about as fast as all of them.
+        cores: How many there are.
+        memory_per_run: Bytes, if known.
+        memory: Bytes that may be used, if known.
+
+    >>> choose_jobs(None, 10, 30.0, narrow=True, cores=2, memory_per_run=None, memory=None)
+    2
+    """
+    if requested is not None:
+        if requested < 1:
+            raise UsageError(f"--jobs must be at least 1; it is {requested}.")
+        return min(requested, seeds)
+    if not narrow or seconds_per_run is None:
+        return 1
+    jobs = min(cores, seeds)
+    if memory_per_run and memory is not None:
+        jobs = max(1, min(jobs, int(memory / memory_per_run)))
+    saved = seeds * seconds_per_run * (1 - 1 / jobs)
+    return jobs if saved > START_SECONDS else 1
+
+
+def spread(
+    work: Work,
+    seeds: int,
+    jobs: int,
+    on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None,
+) -> Generator[Run, None, None]:
+    """The runs of seeds 0, 1, … in this order, each as soon as it and all before it are finished.
+
+    After an error or an interruption the workers are stopped, and what is finished out of turn
+    comes before the exception. A script that calls this needs the guard
+    `if __name__ == "__main__":`, as workers import it.
+
+    Args:
+        work: Does one run. It is pickled, and sent once to each worker.
+        seeds: How many runs.
+        jobs: How many workers.
+        on_epoch: Hears of some epochs of every run, among them its first.
+    """
+    finished: dict[int, Run] = {}
+    left = iter(range(seeds))
+    due = 0
+    try:
+        with _workers(work, jobs) as workers:
+            for worker in workers:
+                worker.take(next(left, None))
+            while due < seeds:
+                busy = {worker.pipe: worker for worker in workers if worker.seed is not None}
+                for pipe in wait(list(busy)):
+                    worker = busy[pipe]  # type: ignore[index]
+                    seed, news = worker.seed, worker.hear()
+                    assert seed is not None
+                    if isinstance(news, Epoch):
+                        on_epoch(seed, news)
+                    else:
+                        finished[seed] = news
+                        worker.take(next(left, None))
+                while due in finished:
+                    yield finished.pop(due)
+                    due += 1
+    except (Exception, KeyboardInterrupt):
+        for seed in sorted(finished):
+            yield finished[seed]
+        raise
+
+
+@dataclass
+class _Worker:
+    """A process, this end of its pipe, and the seed that it is at."""
+
+    process: BaseProcess
+    pipe: Connection
+    seed: int | None = None
+
+    def take(self, seed: int | None) -> None:
+        """Start the run of a seed; with none, be idle."""
+        self.seed = seed
+        if seed is not None:
+            self._send(seed)
+
+    def prepare(self, work: Work) -> None:
+        self._send(work)
+
+    def hear(self) -> Epoch | Run:
+        """An epoch or a run that is over; the worker's error is raised."""
+        try:
+            news = self.pipe.recv()
+        except (EOFError, ConnectionError):
+            raise self._dead() from None
+        if isinstance(news, Exception):
+            raise news
+        assert isinstance(news, Epoch | Run)
+        return news
+
+    def stop(self) -> None:
+        """At once: a worker has nothing to put away."""
+        self.process.kill()
+        self.process.join()
+        self.process.close()
+        self.pipe.close()
+
+    def _send(self, what: object) -> None:
+        try:
+            self.pipe.send(what)
+        except ConnectionError:
+            raise self._dead() from None
+
+    def _dead(self) -> KryographError:
+        self.process.join()
+        code = self.process.exitcode
+        at = "before its first run" if self.seed is None else f"in the run of seed {self.seed}"
+        if code is not None and code < 0:
+            how = f"was killed (signal {-code}) {at}, most likely because memory ran out"
+        else:
+            how = f"ended {at} with exit code {code}"
+        return KryographError(f"A worker process {how}: try --jobs 1.")
+
+
+@contextmanager
+def _workers(work: Work, jobs: int) -> Iterator[list[_Worker]]:
+    """Workers that have what they need; none is left afterwards."""
+    context = _context()
+    workers: list[_Worker] = []
+    try:
+        for _ in range(jobs):
+            here, there = context.Pipe()
+            # The pipe is all that a worker starts with. Whatever is large follows through it: if
+            # this process is interrupted meanwhile, a worker finds its pipe closed and ends.
+            process = context.Process(target=_serve, args=(there,), daemon=True)
+            process.start()
+            there.close()
+            workers.append(_Worker(process, here))
+        for worker in workers:
+            worker.prepare(work)
+        yield workers
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _context() -> multiprocessing.context.SpawnContext | multiprocessing.context.ForkServerContext:
+    """Workers are forked from a server: torch is imported once, and has used no thread by then.
+
+    (A copy of a process that has used OpenMP threads may wait for them for ever.)
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(PRELOAD))
+    # Ctrl-C in a terminal reaches every process; this one decides. The server and its workers
+    # inherit that they do not hear it, even while they import.
+    resource_tracker.ensure_running()  # first: where it is started, SIGINT is unblocked afterwards
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return context
+
+
+def _serve(pipe: Connection) -> None:
+    """What a worker does: seeds in, news out, until nobody listens."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(1)
+    try:
+        work = pipe.recv()
+        while True:
+            pipe.send(_attempt(work, pipe.recv(), pipe))
+    except (EOFError, OSError):
+        return
+
+
+def _attempt(work: Work, seed: int, pipe: Connection) -> Run | Exception:
+    told = float("-inf")
+
+    def tell(epoch: Epoch) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= EPOCH_SECONDS:
+            told = now
+            pipe.send(epoch)
+
+    try:
+        return work(seed, tell)
+    except Exception as error:
+        return _portable(error)
+
+
+def _portable(error: Exception) -> Exception:
+    """An error that arrives as what it is, with its traceback as a note."""
+    error.add_note("In a worker process:\n" + "".join(traceback.format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RuntimeError(f"{type(error).__name__}: {error}")
+    return error

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from kryograph.engine import machine
+from kryograph.engine.cost import Rates
+from kryograph.engine.machine import available_memory, describe, measure
+
+GIB = 2**30
+UNLIMITED_V1 = 9223372036854771712
+
+
+def write(root: Path, files: dict[str, object]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n")
+    return root
+
+
+def meminfo(gibibytes: int) -> dict[str, object]:
+    free = f"MemTotal: 99999999 kB\nMemFree: 1 kB\nMemAvailable:   {gibibytes * 2**20} kB"
+    return {"proc/meminfo": free}
+
+
+# Speed
+
+
+def test_the_rates_are_those_of_a_computer() -> None:
+    rates = measure()
+    assert 1e8 < rates.flops < 1e15
+    assert 1e8 < rates.bytes < 1e13
+    assert 1e-8 < rates.launch < 1e-2
+
+
+def test_the_rates_if_everything_takes_half_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_least", lambda work, times: 0.5)
+    # A product of 1024 × 1024 matrices, 128 MiB read and written, 500 small operations.
+    expected = Rates(flops=2 * 1024**3 / 0.5, bytes=GIB / 4 / 0.5, launch=0.001)
+    assert machine._measure.__wrapped__(1) == expected
+
+
+def test_it_is_measured_once_for_each_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = measure()
+    assert measure() is first
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
+    assert measure() is not first
+
+
+# Memory
+
+
+def test_a_machine_without_limits(tmp_path: Path) -> None:
+    assert available_memory(write(tmp_path, meminfo(8))) == 8 * GIB
+
+
+def test_a_system_that_does_not_say(tmp_path: Path) -> None:
+    assert available_memory(tmp_path) is None
+
+
+@pytest.mark.parametrize(("limit", "left"), [(3 * GIB, 2 * GIB), (100 * GIB, 8 * GIB)])
+def test_the_smaller_counts(tmp_path: Path, limit: int, left: int) -> None:
+    group = {
+        "proc/self/cgroup": "0::/",
+        "sys/fs/cgroup/memory.max": limit,
+        "sys/fs/cgroup/memory.current": GIB,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == left
+
+
+def test_version_2_without_a_limit(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "0::/mine",
+        "sys/fs/cgroup/mine/memory.max": "max",
+        "sys/fs/cgroup/mine/memory.current": GIB,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == 8 * GIB
+
+
+def test_the_limit_of_a_group_around_this_one(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "0::/all/mine",
+        "sys/fs/cgroup/all/mine/memory.max": 7 * GIB,
+        "sys/fs/cgroup/all/mine/memory.current": 0,
+        "sys/fs/cgroup/all/memory.max": 3 * GIB,
+        "sys/fs/cgroup/all/memory.current": GIB,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == 2 * GIB
+
+
+@pytest.mark.parametrize("folder", ["memory", "memory/docker/mine"])
+def test_version_1_seen_from_inside_and_from_outside(tmp_path: Path, folder: str) -> None:
+    group = {
+        "proc/self/cgroup": "5:cpu,cpuacct:/docker/mine\n4:memory:/docker/mine\n0::/docker/mine",
+        f"sys/fs/cgroup/{folder}/memory.limit_in_bytes": 4 * GIB,
+        f"sys/fs/cgroup/{folder}/memory.usage_in_bytes": 3 * GIB,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == GIB
+
+
+def test_version_1_without_a_limit(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "4:memory:/",
+        "sys/fs/cgroup/memory/memory.limit_in_bytes": UNLIMITED_V1,
+        "sys/fs/cgroup/memory/memory.usage_in_bytes": GIB,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == 8 * GIB
+
+
+@pytest.mark.parametrize(
+    ("version", "limit", "use", "stat"),
+    [
+        ("0::/", "memory.max", "memory.current", f"anon 5\ninactive_file {GIB}"),
+        (
+            "4:memory:/",
+            "memory/memory.limit_in_bytes",
+            "memory/memory.usage_in_bytes",
+            f"inactive_file 5\ntotal_inactive_file {GIB}",
+        ),
+    ],
+)
+def test_files_that_are_only_cached_make_room(
+    tmp_path: Path, version: str, limit: str, use: str, stat: str
+) -> None:
+    group = {
+        "proc/self/cgroup": version,
+        f"sys/fs/cgroup/{limit}": 4 * GIB,
+        f"sys/fs/cgroup/{use}": 3 * GIB,
+        f"sys/fs/cgroup/{Path(use).parent}/memory.stat": stat,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == 2 * GIB
+
+
+def test_more_than_allowed_leaves_nothing(tmp_path: Path) -> None:
+    group = {
+        "proc/self/cgroup": "0::/",
+        "sys/fs/cgroup/memory.max": GIB,
+        "sys/fs/cgroup/memory.current": 2 * GIB,
+    }
+    assert available_memory(write(tmp_path, meminfo(8) | group)) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
+def test_this_machine_has_some_left() -> None:
+    left, whole = available_memory(), describe()["memory_bytes"]
+    assert left is not None
+    assert 0 < left < whole
+
+
+# Description
+
+
+def test_the_description_of_this_machine() -> None:
+    found = describe()
+    assert found["threads"] == torch.get_num_threads()
+    assert found["torch"] == torch.__version__
+    assert found["python"] == platform.python_version()
+    assert found["cores"] >= 1
+    assert found["cpu"]
+    assert (found["blas"] == "mkl") == torch.backends.mkl.is_available()
+
+
+def test_a_processor_without_a_model_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_read", lambda path: "processor\t: 0\nBogoMIPS\t: 50.00\n")
+    assert describe()["cpu"] in (platform.processor(), platform.machine())
