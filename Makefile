@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: demo test clean
+.PHONY: demo test bench clean
 
 demo: $(INSTALLED)
 	@$(BIN)/kryograph demo
@@ -14,6 +14,12 @@ test: $(INSTALLED)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+# What docs/benchmarks.md reports; takes a quarter of an hour.
+bench: $(INSTALLED)
+	$(BIN)/kryograph bench epoch
+	$(BIN)/kryograph bench growth
+	$(BIN)/kryograph bench spmm
 
 # Installs once; again only when what is to be installed has changed.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
+from kryograph import sparse as module
 from kryograph.sparse import SparseMatrix
 
 SYMMETRIC = np.array([[2.0, -1.0, 0.0], [-1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
@@ -166,3 +167,121 @@ def test_float64_is_not_cut_short() -> None:
     single = SparseMatrix.from_scipy(sp.csr_array([[1.0]]), dtype=torch.float32)
     with pytest.raises(ValueError, match="would lose its digits"):
         single @ torch.ones(1, 1, dtype=torch.float64)
+
+
+# Wide and narrow products
+
+
+FORMS = {
+    "plain": lambda k, d: random(k, d),
+    "turned": lambda k, d: random(d, k).T,
+    "every other column": lambda k, d: random(k, 2 * d)[:, ::2],
+    "some rows": lambda k, d: random(k + 3, d)[3:],
+    "one row again and again": lambda k, d: random(1, d).expand(k, d),
+}
+
+
+@pytest.mark.parametrize("columns", [1, module.WIDE - 1, module.WIDE, module.WIDE + 1])
+@pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-5), (torch.float64, 1e-13)])
+@pytest.mark.parametrize("form", FORMS)
+def test_wide_and_narrow_products_are_those_of_scipy(
+    array: np.ndarray, columns: int, dtype: torch.dtype, rtol: float, form: str
+) -> None:
+    matrix, x = sparse(array, dtype), FORMS[form](array.shape[1], columns).to(dtype)
+    expected = sp.csr_array(array) @ x.double().numpy()
+    for product in (matrix.product(x), matrix @ x):
+        assert (product.dtype, product.shape) == (dtype, expected.shape)
+        np.testing.assert_allclose(product.numpy(), expected, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("columns", [1, module.WIDE - 1, module.WIDE, module.WIDE + 1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_product_is_added_in_place(array: np.ndarray, columns: int, dtype: torch.dtype) -> None:
+    matrix, x = sparse(array, dtype), random(array.shape[1], columns, dtype=dtype)
+    to = random(array.shape[0], columns, dtype=dtype)
+    expected = to.clone() + matrix.to_dense() @ x
+    found = matrix.add_product_(to, x)
+    assert found.data_ptr() == to.data_ptr()
+    torch.testing.assert_close(to, expected)
+
+
+@pytest.mark.parametrize("columns", [module.WIDE, module.WIDE + 1])
+def test_derivatives_of_a_wide_product(array: np.ndarray, columns: int) -> None:
+    matrix, x = sparse(array), random(array.shape[1], columns).requires_grad_()
+    assert gradcheck(lambda x: matrix @ x, (x,), fast_mode=True)
+    assert gradgradcheck(lambda x: (matrix @ torch.tanh(x)) ** 2, (x,), fast_mode=True)
+
+
+def test_a_vector_is_a_column() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    assert sparse(WIDE).product(x).tolist() == [7, -12]
+
+
+# Parts of a matrix
+
+
+def test_a_matrix_goes_to_scipy_and_back(array: np.ndarray) -> None:
+    matrix = sparse(array)
+    np.testing.assert_array_equal(matrix.to_scipy().toarray(), array)
+    assert matrix.nnz == matrix.T.nnz == np.count_nonzero(array)
+
+
+@pytest.mark.parametrize("rows", [[2, 0], [1], [0, 0, 2], []])
+def test_some_rows_in_that_order(rows: list[int]) -> None:
+    some = sparse(LOPSIDED).rows(torch.tensor(rows, dtype=torch.int64))
+    np.testing.assert_array_equal(some.to_dense().numpy(), LOPSIDED[rows])
+    np.testing.assert_array_equal(some.T.to_dense().numpy(), LOPSIDED[rows].T)
+    x = random(3, 2)
+    np.testing.assert_allclose((some @ x).numpy(), LOPSIDED[rows] @ x.numpy(), atol=1e-14)
+
+
+def test_rows_of_a_symmetric_matrix_are_not_symmetric() -> None:
+    some = sparse(SYMMETRIC).rows(torch.tensor([1, 0, 2]))
+    np.testing.assert_array_equal(some.T.to_dense().numpy(), SYMMETRIC[[1, 0, 2]].T)
+
+
+BAND = np.diag([2.0, 3.0, 4.0, 5.0]) + np.diag([0.0, 7.0, 8.0], 1) + np.diag([0.0, 7.0, 8.0], -1)
+"""Row 0 reaches column 0, row 1 columns 1 and 2, and so on."""
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 0), (1, 1), (2, 3), (3, 4), (4, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_corner_is_a_slice_that_shares_memory(
+    rows: int, columns: int, dtype: torch.dtype
+) -> None:
+    matrix = sparse(BAND, dtype)
+    corner, expected = matrix.corner(rows, columns), BAND[:rows, :columns]
+    assert corner.shape == expected.shape
+    assert corner.dtype == dtype
+    np.testing.assert_array_equal(corner.to_dense().numpy(), expected)
+    np.testing.assert_array_equal(corner.T.to_dense().numpy(), expected.T)
+    assert corner.nnz == np.count_nonzero(expected)
+    x = random(columns, 2, dtype=dtype)
+    torch.testing.assert_close(corner @ x, torch.from_numpy(expected).to(dtype) @ x)
+    if rows > 0:
+        for part in ("values", "col_indices", "crow_indices"):
+            ours, whole = (getattr(each._matrix, part)() for each in (corner, matrix))
+            assert ours.data_ptr() == whole.data_ptr(), part
+
+
+def test_a_corner_is_symmetric_if_that_is_said() -> None:
+    matrix = sparse(BAND)
+    said = matrix.corner(1, 1, symmetric=True)
+    assert said.T is said
+    assert matrix.corner(2, 3).T.shape == (3, 2)
+
+
+def test_derivatives_of_parts() -> None:
+    matrix, x = sparse(BAND), random(3, 2).requires_grad_()
+    assert gradcheck(lambda x: matrix.corner(2, 3) @ x, (x,))
+    whole = random(4, 2).requires_grad_()
+    assert gradcheck(lambda x: matrix.rows(torch.tensor([3, 0])) @ x, (whole,))
+
+
+def test_a_transpose_is_made_when_it_is_first_needed() -> None:
+    matrix = sparse(LOPSIDED)
+    assert matrix._transpose is None
+    matrix @ random(3, 1)
+    assert matrix._transpose is None
+    assert matrix.T is matrix.T
+    assert matrix.T.T is matrix

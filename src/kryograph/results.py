@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from kryograph.training.protocol import Run
 
@@ -36,7 +36,7 @@ def summarise(values: Sequence[float]) -> Summary:
     if n == 1:
         return Summary(mean, None, (None, None), 1)
     std = statistics.stdev(values)
-    half = float(student.ppf(0.975, n - 1)) * std / n**0.5
+    half = float(stdtrit(n - 1, 0.975)) * std / n**0.5
     return Summary(mean, std, (max(mean - half, 0.0), min(mean + half, 1.0)), n)
 
 

@@ -121,4 +121,4 @@ def test_more_of_anything_costs_more(make: type) -> None:
     plain = make().cost()
     for more in (make(hidden=1000), make(training=40), make(layers=3)):
         assert more.cost().seconds() > plain.seconds() > 0
-        assert more.cost().memory > plain.memory > 0
+        assert more.cost().memory >= plain.memory > 0

@@ -15,6 +15,7 @@ from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator, operator
 from kryograph.systems import system
 from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, nodes_of, train
+from kryograph.training.optimizers import Optimizer
 from kryograph.training.stopping import StopRule
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
@@ -47,6 +48,15 @@ class Climber(nn.Module):
         return torch.stack([margin, torch.zeros_like(margin)], dim=1)
 
 
+class Descent(Optimizer):
+    """Against the gradient, so that weights can be followed by hand."""
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for parameter in self.state:
+            parameter -= self.lr * parameter.grad
+
+
 def on_task(network: nn.Module, task: Task) -> Literal:
     """The network, which looks at neither features nor graph."""
     path = operator(task.graph)
@@ -59,7 +69,7 @@ def climb(task: Task, rule: StopRule, seen: list[float] | None = None) -> tuple[
     trained = train(
         on_task(network, task),
         task,
-        torch.optim.SGD(network.parameters(), lr=4.0),
+        Descent(network.parameters(), lr=4.0, weight_decay=0.0),
         Conditions(rule=rule),
         on_epoch=lambda epoch: note.append(network.w.item()),
     )
@@ -165,7 +175,7 @@ def test_a_loss_that_is_no_number_ends_the_run(pair: Task) -> None:
         train(
             on_task(network, pair),
             pair,
-            torch.optim.SGD(network.parameters(), lr=4.0),
+            Descent(network.parameters(), lr=4.0, weight_decay=0.0),
             Conditions(),
             on_epoch=lambda epoch: seen.append(epoch.number),
         )

@@ -28,7 +28,7 @@ from kryograph.operators import operator
 from kryograph.systems import system
 from kryograph.systems.network import NetworkSystem, features_on_device
 from kryograph.training.loop import nodes_of
-from kryograph.training.optimizers import optimizer
+from kryograph.training.optimizers import Optimizer, optimizer
 
 DROPOUT, LR, DECAY = 0.9, 1e-4, 1e-3
 """Of every setting; they do not change what an epoch costs."""
@@ -108,7 +108,9 @@ class SameMasks(Masks):
 class Contestant:
     """A network, a way to compute it, and an optimiser."""
 
-    def __init__(self, forward: Forward, task: Task, optimiser: torch.optim.Optimizer) -> None:
+    def __init__(
+        self, forward: Forward, task: Task, optimiser: Optimizer | torch.optim.Optimizer
+    ) -> None:
         self.forward, self.optimiser = forward, optimiser
         self.targets = torch.from_numpy(task.labels.copy())[forward.nodes.training]
 

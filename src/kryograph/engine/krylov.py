@@ -94,7 +94,7 @@ class KrylovForward(Forward):
 
     def _after_first(self, product: Product) -> Cost:
         hops, k, hidden, order = product.hops, product.k, product.hidden, product.order
-        total = stream(6 * hops.sizes[k] * hidden)
+        total = stream(6 * hops.sizes[k] * hidden) + pass_through(4 * hops.sizes[k] * hidden)
         for _ in self.network.further:
             for _ in range(order - 1):
                 k -= 1

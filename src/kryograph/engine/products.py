@@ -134,7 +134,7 @@ class Blocks(Product):
 
     def forward(self, weight: Tensor) -> Tensor:
         """The sum of L^k X W_k."""
-        block = self.x.dense()
+        block = self.x.dense()[: self.hops.sizes[self.k + self.order - 1]]
         total: Tensor | None = None
         for j, part in enumerate(self.parts(weight)):
             if total is None:

@@ -177,7 +177,7 @@ class _Logits(torch.autograd.Function):
                 own = to_buffer[: below.shape[0], l * s.hidden : (l + 1) * s.hidden]
                 z, h = ctx.outputs[l]
                 spread = below.T.product(own.contiguous())
-                (of_z[l],) = torch.autograd.grad(h, z, spread)
+                (of_z[l],) = torch.autograd.grad(h, z, spread, retain_graph=True)
             if l > 0:
                 before = (slice(rows.on(l)), slice(l * s.hidden))
                 torch.mm(buffer[before].T, of_z[l], out=of_weights[l][s.features :])

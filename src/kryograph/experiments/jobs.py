@@ -35,8 +35,8 @@ START_SECONDS = 4.0
 EPOCH_SECONDS = 0.25
 """How often a worker tells of its epochs: enough for a bar, too seldom to cost anything."""
 
-PRELOAD = ("kryograph.experiments.runner", "torch._dynamo")
-"""What a run imports; torch's optimisers import the latter when the first of them is made."""
+PRELOAD = ["kryograph.experiments.runner"]
+"""What a run imports."""
 
 
 def cores() -> int:
@@ -209,7 +209,7 @@ def _context() -> multiprocessing.context.SpawnContext | multiprocessing.context
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOAD))
+    context.set_forkserver_preload(PRELOAD)
     # Ctrl-C in a terminal reaches every process; this one decides. The server and its workers
     # inherit that they do not hear it, even while they import.
     resource_tracker.ensure_running()  # first: where it is started, SIGINT is unblocked afterwards

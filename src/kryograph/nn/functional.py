@@ -95,7 +95,7 @@ class Masks:
             self._bits = np.random.Generator(np.random.SFC64(int(seed)))
         pairs = self._bits.bit_generator.random_raw(-(-h.numel() // 2))
         bits = torch.from_numpy(pairs.view(np.int32)[: h.numel()]).view(h.shape)
-        return bits < round((1 - rate) * 2**32) - 2**31
+        return bits < min(round((1 - rate) * 2**32), 2**32 - 1) - 2**31
 
 
 class _Dropped(torch.autograd.Function):

@@ -72,8 +72,13 @@ class NetworkSystem(System):
         forward = self._planned(task, conditions, Masks(generator))
         network = forward.network
         estimate(forward, MOMENTS[self.settings.optimizer]).check(available_memory())
-        # Weights are drawn once, and from this generator only.
-        network.to_empty(device=conditions.device)
+        # Weights are drawn once, and from this generator only. (`to_empty` would do, but it imports
+        # symbolic algebra first.)
+        storage = {
+            name: torch.empty(value.shape, dtype=value.dtype, device=conditions.device)
+            for name, value in network.state_dict().items()
+        }
+        network.load_state_dict(storage, assign=True)
         network.reset_parameters(generator)  # type: ignore[operator]
         trained = train(
             forward,

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from kryograph.engine.forward import Forward, Nodes
 from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.graph import Task
+from kryograph.training.optimizers import Optimizer
 from kryograph.training.stopping import StopRule, Watch
 
 PRECISIONS = ("float32", "bfloat16")
@@ -84,7 +85,7 @@ class Diverged(KryographError):
 def train(
     forward: Forward,
     task: Task,
-    optimizer: torch.optim.Optimizer,
+    optimizer: Optimizer,
     conditions: Conditions,
     on_epoch: Callable[[Epoch], None] = lambda epoch: None,
 ) -> Trained:
@@ -104,15 +105,7 @@ def train(
     history: list[Epoch] = []
     best = {key: value.clone() for key, value in network.state_dict().items()}
     while not watch.over:
-        network.train()
-        optimizer.zero_grad()
-        with conditions.autocast():
-            out = forward.training()
-        loss = nn.functional.cross_entropy(out.float(), labels[training])
-        _check("loss", loss, watch, optimizer)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-
+        loss = _step(forward, labels[training], optimizer, conditions, watch)
         network.eval()
         with torch.no_grad(), conditions.autocast():
             scores = forward.scored()
@@ -133,10 +126,25 @@ def train(
     return Trained(tuple(history), kept=history[watch.best_epoch - 1])
 
 
-def _check(what: str, value: Tensor, watch: Watch, optimizer: torch.optim.Optimizer) -> None:
+def _step(
+    forward: Forward, targets: Tensor, optimizer: Optimizer, conditions: Conditions, watch: Watch
+) -> Tensor:
+    """One training step; the loss comes without the graph that led to it, whose memory is free."""
+    forward.network.train()
+    optimizer.zero_grad()
+    with conditions.autocast():
+        out = forward.training()
+    loss = nn.functional.cross_entropy(out.float(), targets)
+    _check("loss", loss, watch, optimizer)
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return loss.detach()
+
+
+def _check(what: str, value: Tensor, watch: Watch, optimizer: Optimizer) -> None:
     if torch.isfinite(value).all():
         return
-    rate = f"the learning rate {optimizer.param_groups[0]['lr']:g} is too high"
+    rate = f"the learning rate {optimizer.lr:g} is too high"
     before_any_step = watch.epoch == 0 and what == "loss"
     cause = "features or edge weights are too large for float32" if before_any_step else rate
     raise Diverged(

@@ -12,7 +12,7 @@ starts counting at a large t is RMSprop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -27,67 +27,93 @@ BLOCK = 2**18
 """How many weights are updated at a time: few enough for the scratch of one to stay in cache."""
 
 
-def adam(parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> torch.optim.Adam:
-    """Adam with torch's defaults."""
-    return torch.optim.Adam(parameters, lr=lr, weight_decay=weight_decay, fused=True)
+class Optimizer:
+    """Adam by torch's fused kernel, block by block.
 
+    With β₁ = 0 the first moment is the gradient itself and need not be kept: all blocks share one
+    scratch for it. This is not a `torch.optim.Optimizer`, whose constructor imports a compiler,
+    which takes longer than many a run.
 
-class RMSprop(torch.optim.Optimizer):
-    """RMSprop with torch's defaults, by Adam's kernel.
-
-    Adam's first moment is the gradient itself when β₁ = 0 and is not kept: all blocks of weights
-    share one scratch for it.
+    Args:
+        parameters: What is trained.
+        lr: Learning rate.
+        weight_decay: L2 on all parameters.
+        betas: How slowly the moments change.
+        steps: How many count as taken already.
     """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], lr: float, weight_decay: float) -> None:
-        super().__init__(parameters, {"lr": lr, "weight_decay": weight_decay})
+    def __init__(
+        self,
+        parameters: Iterable[nn.Parameter],
+        *,
+        lr: float,
+        weight_decay: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        steps: float = 0.0,
+    ) -> None:
+        self.lr, self.weight_decay, self.betas = lr, weight_decay, betas
+        self.state = {parameter: _State(parameter, betas[0] > 0, steps) for parameter in parameters}
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for parameter in self.state:
+            parameter.grad = None
 
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def step(self) -> None:
         """One update of every parameter that has a gradient."""
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, parameter.grad, group)
+        for parameter, state in self.state.items():
+            if parameter.grad is not None:
+                functional_adam(
+                    state.weights,
+                    _blocks(parameter.grad.contiguous()),
+                    state.first,
+                    state.second,
+                    [],
+                    state.steps,
+                    fused=True,
+                    amsgrad=False,
+                    beta1=self.betas[0],
+                    beta2=self.betas[1],
+                    lr=self.lr,
+                    weight_decay=self.weight_decay,
+                    eps=1e-8,
+                    maximize=False,
+                )
 
-    def _update(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        state = self.state[parameter]
-        if not state:
-            state["square_avg"] = torch.zeros_like(parameter)
-            state["scratch"] = parameter.new_zeros(min(BLOCK, parameter.numel()))
-            state["step"] = torch.tensor(FAR, device=parameter.device)
-        weights, gradients, squares = (
-            list(torch.split(tensor.reshape(-1), BLOCK))
-            for tensor in (parameter, gradient, state["square_avg"])
+
+class _State:
+    """A parameter and its moments in blocks."""
+
+    def __init__(self, parameter: nn.Parameter, keep_first: bool, steps: float) -> None:
+        flat = parameter.detach()
+        self.weights = _blocks(flat)
+        self.second = _blocks(torch.zeros_like(flat))
+        scratch = flat.new_zeros(0 if keep_first else min(BLOCK, flat.numel()))
+        self.first = (
+            _blocks(torch.zeros_like(flat))
+            if keep_first
+            else [scratch[: block.numel()] for block in self.weights]
         )
-        functional_adam(
-            weights,
-            gradients,
-            [state["scratch"][: block.numel()] for block in weights],
-            squares,
-            [],
-            [state["step"]] * len(weights),
-            fused=True,
-            amsgrad=False,
-            beta1=0.0,
-            beta2=0.99,
-            lr=group["lr"],
-            weight_decay=group["weight_decay"],
-            eps=1e-8,
-            maximize=False,
-        )
+        self.steps = [torch.tensor(steps, device=flat.device) for _ in self.weights]
 
 
-OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"adam": adam, "rmsprop": RMSprop}
+def _blocks(tensor: Tensor) -> list[Tensor]:
+    return list(torch.split(tensor.view(-1), BLOCK))
 
+
+OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
+    "adam": Optimizer,
+    "rmsprop": partial(Optimizer, betas=(0.0, 0.99), steps=FAR),
+}
 MOMENTS = {"adam": 2, "rmsprop": 1}
 """How many numbers each remembers of every weight."""
 
 
 def optimizer(
     name: str, parameters: Iterable[nn.Parameter], *, lr: float, weight_decay: float
-) -> torch.optim.Optimizer:
+) -> Optimizer:
     """A new optimiser of that name."""
     if name not in OPTIMIZERS:
         raise unknown("optimiser", name, OPTIMIZERS)
-    return OPTIMIZERS[name](list(parameters), lr=lr, weight_decay=weight_decay)
+    return OPTIMIZERS[name](parameters, lr=lr, weight_decay=weight_decay)
