@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -191,6 +192,29 @@ def test_jobs_change_nothing_but_the_threads(inside: Inside) -> None:
     ]
 
 
+def test_what_to_expect_is_said_before_it_starts(inside: Inside) -> None:
+    _, err = inside(*TRAIN, "--seeds", "2")
+    weights = 1433 * 4 + 4 + (1433 + 4) * 7 + 7
+    said = (
+        rf"Estimate: {weights:,} weights, \d+\.\d ms an epoch, \d+ MB; 2 runs of about 200 epochs"
+    )
+    assert re.search(said, err)
+    assert err.index("Estimate") < err.index("seed 0:")
+
+
+def test_what_cannot_fit_is_refused_before_it_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oversized = ["--system", "truncated-krylov", "--set", "hidden=90000", "--set", "order=900"]
+    monkeypatch.setattr(sys, "argv", ["kryograph", "train", "--dataset", "synthetic", *oversized])
+    with pytest.raises(SystemExit) as left:
+        main()
+    out, err = capsys.readouterr()
+    assert (left.value.code, out) == (2, "")
+    assert re.search(r"kryograph: This needs about \d{4}\.\d GB of memory, and .* GB are free", err)
+    assert "runs are finished" not in err
+
+
 @pytest.mark.parametrize("jobs", ["0", "-2"])
 def test_less_than_one_job_is_misuse(
     jobs: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -341,7 +365,7 @@ def test_interrupted_jobs_print_what_is_finished_and_leave_no_process() -> None:
 
 def test_jobs_can_be_interrupted_while_they_start() -> None:
     with process(*TRAIN, "--seeds", "500", "--jobs", "2") as started:
-        wait_for(started, "Edges:")
+        wait_for(started, "Estimate:")
         time.sleep(0.5)  # the workers import
         out, err = interrupt(started)
     assert started.returncode == 130

@@ -74,6 +74,12 @@ class Operator:
             )
         return self._on_device[key]
 
+    def edge_index(self, device: torch.device | str = "cpu") -> Tensor:
+        """Its entries as PyTorch Geometric has edges: row 0 sends, row 1 receives."""
+        entries = self.matrix.tocoo()
+        pairs = np.stack([entries.col, entries.row]).astype(np.int64)
+        return torch.from_numpy(pairs).to(device)
+
     @overload
     def __matmul__(self, x: Tensor) -> Tensor: ...
 

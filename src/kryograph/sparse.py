@@ -8,6 +8,7 @@ the product is bound by memory.
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class SparseMatrix:
     def __init__(self, matrix: Tensor, transpose: SparseMatrix | None = None) -> None:
         self._matrix = matrix
         self._transpose = transpose
+        self._pattern: SparseMatrix | None = None
 
     @classmethod
     def from_scipy(
@@ -75,9 +77,33 @@ class SparseMatrix:
     def T(self) -> SparseMatrix:
         """The transpose."""
         if self._transpose is None:
-            turned = _to_torch(self.to_scipy().T.tocsr(), self.dtype, self.device)
-            self._transpose = SparseMatrix(turned, transpose=self)
+            if self._pattern is not None:
+                values = self.values[self._pattern._turned]
+                self._transpose = self._pattern.T.with_values(values)
+            else:
+                turned = _to_torch(self.to_scipy().T.tocsr(), self.dtype, self.device)
+                self._transpose = SparseMatrix(turned)
+            self._transpose._transpose = self
         return self._transpose
+
+    @cached_property
+    def _turned(self) -> Tensor:
+        """Which entry of this matrix each of the transpose's is."""
+        numbers = self.to_scipy().astype(np.float64)
+        numbers.data = np.arange(numbers.nnz, dtype=np.float64)
+        return torch.from_numpy(numbers.T.tocsr().data.astype(np.int64)).to(self.device)
+
+    @property
+    def values(self) -> Tensor:
+        """The entries, row by row."""
+        return self._matrix.values()
+
+    def with_values(self, values: Tensor) -> SparseMatrix:
+        """Other entries in the same places; they are constants as well."""
+        start, columns = self._matrix.crow_indices(), self._matrix.col_indices()
+        other = SparseMatrix(_csr(start, columns, values, (self.shape[0], self.shape[1])))
+        other._pattern = self if self._pattern is None else self._pattern
+        return other
 
     def to_dense(self) -> Tensor:
         """The same matrix, dense."""

@@ -39,7 +39,8 @@ SLOW = Rates(flops=10, bytes=4, launch=0.5)
     ],
 )
 def test_operations_and_bytes_by_hand(cost: Cost, flops: float, moved: float) -> None:
-    assert cost.kernels == (Kernel(flops, moved),)
+    [kernel] = cost.kernels
+    assert (kernel.flops, kernel.bytes) == (flops, moved)
     assert cost.memory == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from kryograph.report import terminal
-from kryograph.report.terminal import note, percent, progress, show_list, show_result
+from kryograph.report.terminal import note, percent, progress, show_list, show_result, show_table
 from kryograph.results import Result
 from kryograph.training.loop import Epoch
 from kryograph.training.protocol import Run
@@ -107,3 +107,12 @@ def test_on_a_terminal_a_bar_follows_the_epochs(
     with progress(1) as tracker:
         tracker.epoch(1, Epoch(7, 0.5, 0.6, None))
     assert "seed 1: epoch    7, training 60.0 %" in screen.getvalue()
+
+
+def test_no_number_of_a_table_is_cut_where_the_terminal_is_narrow(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "out", Console(width=20))
+    show_table(["a setting with a long name", "seconds"], [["first " * 10, "0.123456789"]])
+    lines = capsys.readouterr().out.splitlines()
+    assert any("first " * 10 in line and line.rstrip().endswith("0.123456789") for line in lines)

@@ -26,7 +26,7 @@ class Rates:
     launch: float
 
 
-NOMINAL = Rates(flops=140e9, bytes=24e9, launch=10e-6)
+NOMINAL = Rates(flops=140e9, bytes=24e9, launch=5e-6)
 """Two cores of a server of 2021, in float32."""
 
 
@@ -38,16 +38,24 @@ SHORT = 2e-3
 """Seconds: a kernel that takes less is hardly faster with more threads."""
 
 
+EFFICIENCY = 0.7
+"""The share of the better of both rates that kernels of usual shapes reach."""
+
+SPARSE_LAUNCHES = 8
+"""A sparse product starts as slowly as so many dense kernels: it checks and wraps its matrix."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """One operation on tensors."""
 
     flops: float
     bytes: float
+    launches: int = 1
 
     def seconds(self, rates: Rates) -> float:
-        """How long it takes."""
-        return rates.launch + self.floor(rates)
+        """How long it takes, as a rule."""
+        return self.launches * rates.launch + self.floor(rates) / EFFICIENCY
 
     def floor(self, rates: Rates) -> float:
         """The least it can take."""
@@ -105,7 +113,7 @@ def gemm(rows: int, inner: int, columns: int, size: int = 4) -> Cost:
 def spmm(nnz: int, rows: int, columns: int, size: int = 4) -> Cost:
     """A sparse matrix with that many entries times a dense one; each entry gathers a row."""
     moved = nnz * (columns * size + 4 + size) + rows * columns * size
-    return Cost((Kernel(2.0 * nnz * columns, float(moved)),))
+    return Cost((Kernel(2.0 * nnz * columns, float(moved), SPARSE_LAUNCHES),))
 
 
 def stream(numbers: float, size: int = 4) -> Cost:

@@ -58,6 +58,10 @@ class Forward(ABC):
         logits: Tensor = self.network(self.x, self.L)
         return logits
 
+    def penalty(self) -> Tensor | None:
+        """What is added to the loss of a training step, if anything."""
+        return None
+
     @abstractmethod
     def cost(self) -> Cost:
         """What one epoch costs, the optimiser's step left out."""

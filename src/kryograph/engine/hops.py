@@ -40,9 +40,9 @@ class Hops:
         for _ in range(hops):
             if levels[-1].size == 0 or reached.all():
                 break
-            near = np.unique(L.matrix[levels[-1]].indices)
-            levels.append(near[~reached[near]])
-            reached[near] = True
+            before = reached.copy()
+            reached[L.matrix[levels[-1]].indices] = True
+            levels.append(np.flatnonzero(reached & ~before))
         self.sizes: list[int] = np.cumsum([level.size for level in levels]).tolist()
         self.sizes += [self.sizes[-1]] * (hops + 1 - len(self.sizes))
         self._order = np.concatenate(levels)

@@ -32,6 +32,12 @@ class KrylovForward(Forward):
         super().__init__(network, x, L, nodes, masks)
         self._training = self._product(nodes.training, Rows, Horner)
         self._scored = self._product(nodes.scored, Rows, Horner)
+        if (
+            isinstance(self._training, Rows)
+            and isinstance(self._scored, Rows)
+            and self._scored.k == 0
+        ):
+            self._training.share(self._scored)  # scored nodes are training nodes, then others
         # Where the rows that training needs of the first layer are among those of scoring.
         place = torch.empty(L.n, dtype=torch.int64, device=x.device)
         near = self._scored.hops.nodes(self._scored.k)

@@ -63,10 +63,17 @@ class Rows(Product):
     """Keeps the rows."""
 
     _blocks: Tensor | None = None
+    _whole: Rows | None = None
+
+    def share(self, whole: Rows) -> None:
+        """Take the blocks from another product, whose first rows are these."""
+        self._whole = whole
 
     @property
     def blocks(self) -> Tensor:
         """K_m(L, X)[T_k]."""
+        if self._whole is not None:
+            return self._whole.blocks[: self.rows]
         if self._blocks is None:
             block = self.x.dense()[: self.hops.sizes[self.k + self.order - 1]]
             kept = block.new_empty(self.rows, self.order * self.x.width)
@@ -88,7 +95,8 @@ class Rows(Product):
     def cost(self) -> Cost:
         """The dense product, and the memory of the blocks."""
         inner = self.order * self.x.width
-        return gemm(self.rows, inner, self.hidden) + hold(self.rows * inner)
+        kept = 0 if self._whole is not None else self.rows * inner
+        return gemm(self.rows, inner, self.hidden) + hold(kept)
 
     def preparation(self) -> Cost:
         """Each block from the last."""

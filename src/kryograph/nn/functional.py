@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -16,6 +16,8 @@ from kryograph.sparse import SparseMatrix
 
 Matrix: TypeAlias = Tensor | SparseMatrix
 """Node features: a dense tensor, or a constant sparse matrix."""
+
+AnyMatrix = TypeVar("AnyMatrix", Tensor, SparseMatrix, Matrix)
 
 Diffusion: TypeAlias = Operator | SparseMatrix
 """What diffuses: an operator, or some of its rows."""
@@ -66,6 +68,15 @@ def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | N
             bias.uniform_(-bound, bound, generator=generator)
 
 
+def glorot_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None) -> None:
+    """Glorot's initialisation: U(±√(6 / (in + out))); biases start at zero."""
+    bound = math.sqrt(6 / sum(weight.shape))
+    with torch.no_grad():
+        weight.uniform_(-bound, bound, generator=generator)
+        if bias is not None:
+            bias.zero_()
+
+
 class Masks:
     """Which entries of a layer's output dropout keeps: drawn from a generator.
 
@@ -114,11 +125,16 @@ class _Dropped(torch.autograd.Function):
 
 
 def dropout(
-    h: Tensor, rate: float, masks: Masks, layer: int = 0, nodes: Tensor | None = None
-) -> Tensor:
-    """Zero each entry with probability `rate`, scale the rest by 1 / (1 - rate)."""
+    h: AnyMatrix, rate: float, masks: Masks, layer: int = 0, nodes: Tensor | None = None
+) -> AnyMatrix:
+    """Zero each entry with probability `rate`, scale the rest by 1 / (1 - rate).
+
+    Of a sparse matrix the stored entries; the others are zero already.
+    """
     if check_rate(rate) == 0:
         return h
+    if isinstance(h, SparseMatrix):
+        return h.with_values(dropout(h.values, rate, masks, layer))
     keep = masks.keep(h, rate, layer, nodes)
     dropped: Tensor = _Dropped.apply(h, keep, 1 / (1 - rate))  # type: ignore[no-untyped-call]
     return dropped

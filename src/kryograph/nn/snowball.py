@@ -10,7 +10,7 @@ linear Snowball.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -38,6 +38,7 @@ class SnowballConv(nn.Module):
         p: How often to diffuse, 0 or 1.
         bias: Whether to add b (after the diffusion; deviation D3).
         operator: Which L to make of an `edge_index`.
+        initialise: Draws weight and bias.
 
     Shapes:
         - **input:** features (N, in_channels), or a sequence of blocks whose widths add up to it;
@@ -57,8 +58,10 @@ class SnowballConv(nn.Module):
         p: int = 1,
         bias: bool = True,
         operator: str = "sym",
+        initialise: Callable[[Tensor, Tensor | None, torch.Generator | None], None] = uniform_,
     ) -> None:
         super().__init__()
+        self.initialise = initialise
         if p not in (0, 1):
             raise ValueError(f"p must be 0 or 1, not {p}")
         self.in_channels, self.out_channels, self.p = in_channels, out_channels, p
@@ -69,7 +72,7 @@ class SnowballConv(nn.Module):
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew."""
-        uniform_(self.weight, self.bias, generator)
+        self.initialise(self.weight, self.bias, generator)
 
     def forward(
         self,

@@ -69,7 +69,9 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         table.add_column(heading, justify="right" if i else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    out.print(table)
+    # As wide as it is, also where a file or a pipe seems narrow: no number is cut.
+    wide = out.options.update(max_width=1000)
+    out.print(table, width=table.__rich_measure__(out, wide).maximum, crop=False)
 
 
 def show_list(entries: Iterable[tuple[str, str]]) -> None:

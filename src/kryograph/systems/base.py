@@ -58,6 +58,7 @@ class System(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
+    equation: ClassVar[str]
     settings_type: ClassVar[type[Settings]]
 
     def __post_init__(self) -> None:
@@ -103,12 +104,21 @@ Registered = TypeVar("Registered", bound=type[System])
 
 
 def register(
-    name: str, *, summary: str, paper: str, settings: type[Settings]
+    name: str, *, summary: str, paper: str, equation: str, settings: type[Settings]
 ) -> Callable[[Registered], Registered]:
-    """Put a class into the registry under the name that the paper's tables give it."""
+    """Put a class into the registry under the name that the paper's tables give it.
+
+    Args:
+        name: By which it is asked for.
+        summary: A sentence on what it does.
+        paper: Authors, title, where and in which year.
+        equation: What is computed, in one or two lines.
+        settings: The record of its settings.
+    """
 
     def add(cls: Registered) -> Registered:
         cls.name, cls.summary, cls.paper, cls.settings_type = name, summary, paper, settings
+        cls.equation = equation
         SYSTEMS[name] = cls
         return cls
 

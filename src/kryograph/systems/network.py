@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +14,12 @@ from torch import nn
 from kryograph.engine.estimate import Estimate, estimate
 from kryograph.engine.forward import Forward, Literal, Nodes
 from kryograph.engine.machine import available_memory
-from kryograph.graph import Task
+from kryograph.graph import Graph, Task
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from kryograph.systems.base import Fit, System
-from kryograph.systems.settings import Settings, setting
+from kryograph.systems.settings import Range, Settings, setting
 from kryograph.training.loop import Conditions, Diverged, Epoch, nodes_of, train
 from kryograph.training.optimizers import MOMENTS, OPTIMIZERS, optimizer
 
@@ -28,11 +28,17 @@ from kryograph.training.optimizers import MOMENTS, OPTIMIZERS, optimizer
 class NetworkSettings(Settings):
     """Settings of every network; docs/results.md says how the defaults were found."""
 
-    hidden: int = setting(64, "width of each hidden layer", low=1, below=100_000)
-    layers: int = setting(1, "number of hidden layers", low=1, below=10_000)
-    dropout: float = setting(0.95, "rate, on hidden outputs", low=0, below=1)
-    lr: float = setting(0.0175, "learning rate", low=1e-12, below=1e3)
-    weight_decay: float = setting(6e-4, "L2 on all parameters", low=0, below=1e3)
+    hidden: int = setting(
+        64, "width of each hidden layer", low=1, below=100_000, search=Range(16, 1024, log=True)
+    )
+    layers: int = setting(1, "number of hidden layers", low=1, below=10_000, search=(1, 2, 3, 5, 8))
+    dropout: float = setting(0.95, "rate, on hidden outputs", low=0, below=1, search=Range(0, 0.99))
+    lr: float = setting(
+        0.0175, "learning rate", low=1e-12, below=1e3, search=Range(1e-4, 1e-1, log=True)
+    )
+    weight_decay: float = setting(
+        6e-4, "L2 on all parameters", low=0, below=1e3, search=Range(1e-5, 1e-2, log=True)
+    )
     optimizer: str = setting("rmsprop", "optimiser", choices=tuple(OPTIMIZERS))
 
 
@@ -42,6 +48,14 @@ class NetworkSystem(System):
     @abstractmethod
     def network(self, features: int, classes: int) -> nn.Module:
         """The untrained network."""
+
+    def diffusion(self, graph: Graph) -> Operator:
+        """What the network diffuses with."""
+        return operator(graph, self.operator)
+
+    def decayed(self, network: nn.Module) -> Collection[nn.Parameter] | None:
+        """The parameters that weight decay acts on; all if None."""
+        return None
 
     def forward(
         self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
@@ -57,7 +71,7 @@ class NetworkSystem(System):
     def _planned(self, task: Task, conditions: Conditions, masks: Masks) -> Forward:
         """The network and how it is computed; the weights have no storage yet."""
         x = features_on_device(task, conditions.device)
-        L = operator(task.graph, self.operator)
+        L = self.diffusion(task.graph)
         with torch.device("meta"):
             network = self.network(x.shape[1], len(task.classes))
         # Mixed precision is for the literal form: the others choose their own precision.
@@ -88,6 +102,7 @@ class NetworkSystem(System):
                 network.parameters(),
                 lr=self.settings.lr,
                 weight_decay=self.settings.weight_decay,
+                decayed=self.decayed(network),
             ),
             conditions,
             on_epoch,

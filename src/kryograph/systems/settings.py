@@ -12,9 +12,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from kryograph.errors import UsageError, unknown
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where to look for a number, both ends included; `log` if its order of magnitude matters."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+Search: TypeAlias = Range | tuple[Any, ...]
+"""A range of numbers, or the values to try."""
 
 
 def setting(
@@ -24,16 +37,27 @@ def setting(
     low: float | None = None,
     below: float | None = None,
     choices: Sequence[str] | None = None,
+    search: Search | None = None,
 ) -> Any:
-    """A field of a settings record: a value that is at least `low` and less than `below`."""
+    """A field of a settings record.
+
+    Args:
+        default: Its value unless it is changed; also fixes its type.
+        summary: What it is, and where the default comes from.
+        low: The value is at least this.
+        below: The value is less than this.
+        choices: The value is one of these.
+        search: Where a search looks for a better one; nowhere if None.
+    """
     allowed = {"summary": summary, "low": low, "below": below, "choices": choices}
-    return dataclasses.field(default=default, metadata=allowed)
+    return dataclasses.field(default=default, metadata={**allowed, "search": search})
 
 
-def inherited(record: type[Settings], name: str, default: Any) -> Any:
-    """The field of that name of another record, with a default of its own."""
+def inherited(record: type[Settings], name: str, default: Any, summary: str | None = None) -> Any:
+    """The field of that name of another record, with a default, or a summary, of its own."""
     [field] = [field for field in dataclasses.fields(record) if field.name == name]
-    return dataclasses.field(default=default, metadata=field.metadata)
+    own = {"summary": summary} if summary else {}
+    return dataclasses.field(default=default, metadata={**field.metadata, **own})
 
 
 @dataclass(frozen=True)
@@ -53,6 +77,12 @@ class Settings:
                 raise unknown("setting", name, fields)
             values[name] = _read(fields[name], value) if isinstance(value, str) else value
         return dataclasses.replace(self, **values)
+
+    @classmethod
+    def search_space(cls) -> dict[str, Search]:
+        """The settings that a search may change, and where it looks."""
+        fields = dataclasses.fields(cls)
+        return {f.name: f.metadata["search"] for f in fields if f.metadata.get("search")}
 
     def as_dict(self) -> dict[str, Any]:
         """Names and values."""

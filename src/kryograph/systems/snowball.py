@@ -55,6 +55,7 @@ class _AnySnowball(NetworkSystem):
     "linear-snowball",
     summary="Densely connected graph convolutions without non-linearity.",
     paper=BREAK_THE_CEILING,
+    equation="H_{l+1} = L [X, H_1, …, H_l] W_l + b_l, logits = L [X, H_1, …, H_n] W_C + b_C",
     settings=LinearSnowballSettings,
 )
 class LinearSnowballSystem(_AnySnowball):
@@ -67,6 +68,7 @@ class LinearSnowballSystem(_AnySnowball):
     "snowball",
     summary="Densely connected graph convolutions, tanh.",
     paper=BREAK_THE_CEILING,
+    equation="H_{l+1} = tanh(L [X, H_1, …, H_l] W_l + b_l), logits = L [X, H_1, …, H_n] W_C + b_C",
     settings=SnowballSettings,
 )
 class SnowballSystem(_AnySnowball):

@@ -13,7 +13,7 @@ from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
-from kryograph.systems.settings import inherited, setting
+from kryograph.systems.settings import Range, inherited, setting
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,9 @@ class TruncatedKrylovSettings(NetworkSettings):
     dropout: float = inherited(NetworkSettings, "dropout", 0.97)
     lr: float = inherited(NetworkSettings, "lr", 0.0115)
     weight_decay: float = inherited(NetworkSettings, "weight_decay", 4e-4)
-    order: int = setting(12, "number m of blocks X, LX, …", low=1, below=10_000)
+    order: int = setting(
+        12, "number m of blocks X, LX, …", low=1, below=10_000, search=Range(2, 30)
+    )
     classifier: bool = setting(False, "the paper's tanh layer C before the output (D2)")
 
 
@@ -31,6 +33,7 @@ class TruncatedKrylovSettings(NetworkSettings):
     "truncated-krylov",
     summary="Blocks X, LX, … stacked side by side in each layer, tanh.",
     paper=BREAK_THE_CEILING,
+    equation="H_{l+1} = tanh([H_l, L H_l, …, L^{m-1} H_l] W_l + b_l), logits = H_n W_C + b_C",
     settings=TruncatedKrylovSettings,
 )
 class TruncatedKrylovSystem(NetworkSystem):

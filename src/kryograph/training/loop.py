@@ -135,6 +135,9 @@ def _step(
     with conditions.autocast():
         out = forward.training()
     loss = nn.functional.cross_entropy(out.float(), targets)
+    penalty = forward.penalty()
+    if penalty is not None:
+        loss = loss + penalty
     _check("loss", loss, watch, optimizer)
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()

@@ -11,7 +11,7 @@ starts counting at a large t is RMSprop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 import torch
@@ -37,7 +37,8 @@ class Optimizer:
     Args:
         parameters: What is trained.
         lr: Learning rate.
-        weight_decay: L2 on all parameters.
+        weight_decay: L2.
+        decayed: On which parameters; on all if None.
         betas: How slowly the moments change.
         steps: How many count as taken already.
     """
@@ -48,11 +49,14 @@ class Optimizer:
         *,
         lr: float,
         weight_decay: float,
+        decayed: Collection[nn.Parameter] | None = None,
         betas: tuple[float, float] = (0.9, 0.999),
         steps: float = 0.0,
     ) -> None:
-        self.lr, self.weight_decay, self.betas = lr, weight_decay, betas
+        self.lr, self.betas = lr, betas
         self.state = {parameter: _State(parameter, betas[0] > 0, steps) for parameter in parameters}
+        bare = () if decayed is None else set(self.state).difference(decayed)
+        self.weight_decay = {p: 0.0 if p in bare else weight_decay for p in self.state}
 
     def zero_grad(self) -> None:
         """Forget the gradients."""
@@ -76,7 +80,7 @@ class Optimizer:
                     beta1=self.betas[0],
                     beta2=self.betas[1],
                     lr=self.lr,
-                    weight_decay=self.weight_decay,
+                    weight_decay=self.weight_decay[parameter],
                     eps=1e-8,
                     maximize=False,
                 )
@@ -111,9 +115,14 @@ MOMENTS = {"adam": 2, "rmsprop": 1}
 
 
 def optimizer(
-    name: str, parameters: Iterable[nn.Parameter], *, lr: float, weight_decay: float
+    name: str,
+    parameters: Iterable[nn.Parameter],
+    *,
+    lr: float,
+    weight_decay: float,
+    decayed: Collection[nn.Parameter] | None = None,
 ) -> Optimizer:
     """A new optimiser of that name."""
     if name not in OPTIMIZERS:
         raise unknown("optimiser", name, OPTIMIZERS)
-    return OPTIMIZERS[name](parameters, lr=lr, weight_decay=weight_decay)
+    return OPTIMIZERS[name](parameters, lr=lr, weight_decay=weight_decay, decayed=decayed)
