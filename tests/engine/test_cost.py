@@ -5,6 +5,7 @@ import torch
 
 from kryograph.data import toy
 from kryograph.engine.cost import (
+    EFFICIENCY,
     NOMINAL,
     Cost,
     Kernel,
@@ -46,8 +47,9 @@ def test_operations_and_bytes_by_hand(cost: Cost, flops: float, moved: float) ->
 
 def test_a_kernel_takes_as_long_as_the_slower_of_the_two() -> None:
     # Six seconds of arithmetic behind 31 of memory; then thirteen behind five.
-    assert gemm(2, 3, 5).seconds(SLOW) == 31.5
-    assert Kernel(130, 20).seconds(SLOW) == 13.5
+    assert gemm(2, 3, 5).seconds(SLOW) == 31 / EFFICIENCY + 0.5
+    assert Kernel(130, 20).seconds(SLOW) == 13 / EFFICIENCY + 0.5
+    assert Kernel(130, 20, launches=3).seconds(SLOW) == 13 / EFFICIENCY + 1.5
     assert Kernel(130, 20).floor(SLOW) == 13
     assert gemm(2, 3, 5).floor(SLOW) == 31
 

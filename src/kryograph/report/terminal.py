@@ -70,8 +70,8 @@ def show_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     # As wide as it is, also where a file or a pipe seems narrow: no number is cut.
-    wide = out.options.update(max_width=1000)
-    out.print(table, width=table.__rich_measure__(out, wide).maximum, crop=False)
+    needed = table.__rich_measure__(out, out.options.update(max_width=1000)).maximum
+    Console(width=max(needed, out.width), highlight=False).print(table)
 
 
 def show_list(entries: Iterable[tuple[str, str]]) -> None:
