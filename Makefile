@@ -20,6 +20,7 @@ bench: $(INSTALLED)
 	$(BIN)/kryograph bench epoch
 	$(BIN)/kryograph bench growth
 	$(BIN)/kryograph bench spmm
+	$(BIN)/kryograph bench seeds
 
 # Installs once; again only when what is to be installed has changed.
 $(INSTALLED): pyproject.toml constraints.txt

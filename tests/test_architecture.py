@@ -32,7 +32,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "report": {"errors", "results", "training"},
     "bench": {
-        *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training", "report")
+        *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
+        *("experiments", "report"),
     },
     "cli": {
         *("", "errors", "data", "engine", "systems", "training"),

@@ -8,10 +8,13 @@ import math
 import pytest
 from typer.testing import CliRunner
 
-from kryograph.bench import epoch, growth
+from kryograph.bench import epoch, growth, seeds
 from kryograph.bench.commands import app
 from kryograph.bench.epoch import CASES, Case
 from kryograph.data import Dataset
+from kryograph.systems.truncated_krylov import TruncatedKrylovSystem
+from kryograph.training.loop import Conditions
+from kryograph.training.stopping import StopRule
 
 FIELDS = {
     "setting",
@@ -105,6 +108,27 @@ def test_what_is_printed_of_sparse_products(monkeypatch: pytest.MonkeyPatch) -> 
     found = json.loads(answer(monkeypatch, "spmm", "--quick", "--json"))
     assert [row["width"] for row in found["products"]] == [8, 64]
     assert "of copy rate" in answer(monkeypatch, "spmm", "--quick")
+
+
+def test_what_is_printed_of_seeds(monkeypatch: pytest.MonkeyPatch, cora: Dataset) -> None:
+    monkeypatch.setattr(seeds, "QUICK_SEEDS", 1)
+    found = json.loads(answer(monkeypatch, "seeds", "--quick", "--json"))
+    assert (found["seeds"], found["jobs"]) == (1, 1)
+    assert found["speedup"] == pytest.approx(found["literal_seconds"] / found["seconds"])
+    assert found["literal_epoch_seconds"] > 0
+
+
+def test_the_literal_run_is_the_same_run(cora: Dataset) -> None:
+    task = cora.task("public")
+    settings = seeds.LiteralKrylov.settings_type().replace(
+        {"hidden": 4, "order": 2, "dropout": 0.0}
+    )
+    short = Conditions(rule=StopRule(max_epochs=5))
+    ours, literal = (
+        cls(settings).fit(task, conditions=short).predict_proba()
+        for cls in (TruncatedKrylovSystem, seeds.LiteralKrylov)
+    )
+    assert abs(ours - literal).max() < 1e-4
 
 
 def test_an_exponent_is_the_slope_of_the_logarithms() -> None:

@@ -108,6 +108,29 @@ def spmm(quick: Quick = False, as_json: Json = False) -> None:
     return None
 
 
+@app.command(epilog="Example: kryograph bench seeds")
+def seeds(quick: Quick = False, as_json: Json = False) -> None:
+    """Ten seeds of a default run, start of the workers included, against literal runs in turn."""
+    from kryograph.bench import seeds as benchmark
+
+    result = benchmark.run(quick=quick, on_case=note)
+    if as_json:
+        return _print(result)
+    show_table(
+        ("runs", "at a time", "seconds", "literal, in turn", "ratio"),
+        [
+            (
+                str(result["seeds"]),
+                str(result["jobs"]),
+                f"{result['seconds']:.1f}",
+                f"{result['literal_seconds']:.1f}",
+                f"{result['speedup']:.1f}×",
+            )
+        ],
+    )
+    return None
+
+
 def _print(result: dict[str, Any]) -> None:
     print(json.dumps({**result, "machine": describe()}, indent=2))
 
