@@ -112,6 +112,7 @@ def test_what_is_printed_of_sparse_products(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_is_printed_of_seeds(monkeypatch: pytest.MonkeyPatch, cora: Dataset) -> None:
     monkeypatch.setattr(seeds, "QUICK_SEEDS", 1)
+    monkeypatch.setattr(seeds, "LITERAL_EPOCHS", 2)
     found = json.loads(answer(monkeypatch, "seeds", "--quick", "--json"))
     assert (found["seeds"], found["jobs"]) == (1, 1)
     assert found["speedup"] == pytest.approx(found["literal_seconds"] / found["seconds"])
