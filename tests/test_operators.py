@@ -428,3 +428,23 @@ def test_a_bad_edge_index_is_refused(
 def test_whole_numbers_are_diffused_as_real_ones() -> None:
     found = operator(toy.path(2)) @ torch.tensor([[1], [0]])
     assert found.tolist() == [[0.5], [0.5]]
+
+
+# As edges
+
+
+def test_edges_of_an_operator_by_hand() -> None:
+    # Node 0 sends to node 1, which receives half; both keep their loops.
+    one_way = from_edge_index(torch.tensor([[0], [1]]), None, 2, "rw")
+    assert one_way.edge_index().tolist() == [[0, 0, 1], [0, 1, 1]]
+    assert one_way.edge_index().dtype == torch.int64
+
+
+def test_edges_carry_the_entries_in_their_order(graph: Graph) -> None:
+    for name in OPERATORS:
+        found = operator(graph, name)
+        sends, receives = found.edge_index()
+        x = torch.randn(graph.n, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        weight = torch.from_numpy(found.matrix.data)[:, None]
+        summed = torch.zeros_like(x).index_add_(0, receives, weight * x[sends])
+        assert torch.allclose(summed, found @ x, rtol=1e-13, atol=1e-14)

@@ -285,3 +285,36 @@ def test_a_transpose_is_made_when_it_is_first_needed() -> None:
     assert matrix._transpose is None
     assert matrix.T is matrix.T
     assert matrix.T.T is matrix
+
+
+# Other entries in the same places
+
+
+def test_other_entries_in_the_same_places(array: np.ndarray) -> None:
+    matrix = sparse(array)
+    values = torch.arange(1.0, matrix.nnz + 1, dtype=torch.float64)
+    other = matrix.with_values(values)
+    expected = np.zeros_like(array)
+    expected[np.nonzero(array)] = values.numpy()
+    np.testing.assert_array_equal(other.to_dense().numpy(), expected)
+    # Of a symmetric matrix too: other entries need not be symmetric.
+    np.testing.assert_array_equal(other.T.to_dense().numpy(), expected.T)
+    np.testing.assert_array_equal(other.T.T.to_dense().numpy(), expected)
+    np.testing.assert_array_equal(matrix.to_dense().numpy(), array)
+    assert torch.equal(other.values, values)
+
+
+def test_entries_can_be_changed_again() -> None:
+    first = sparse(LOPSIDED).with_values(torch.ones(4, dtype=torch.float64))
+    second = first.with_values(first.values * torch.tensor([1.0, 0.0, 2.0, 3.0]))
+    assert second.to_dense().tolist() == [[0, 1, 0], [0, 0, 0], [2, 0, 3]]
+    assert second.T.to_dense().tolist() == [[0, 0, 2], [1, 0, 0], [0, 0, 3]]
+
+
+def test_gradients_use_the_other_entries() -> None:
+    other = sparse(LOPSIDED).with_values(torch.tensor([2.0, 0.0, -1.0, 5.0], dtype=torch.float64))
+    x = random(3, 2).requires_grad_()
+    assert gradcheck(lambda x: other @ x, (x,))
+    (other @ x).sum().backward()
+    assert x.grad is not None
+    assert x.grad[:, 0].tolist() == [-1, 2, 5]

@@ -51,6 +51,7 @@ class Operator:
     _on_device: dict[tuple[torch.dtype, torch.device], SparseMatrix] = field(
         default_factory=dict, repr=False
     )
+    _edges: dict[torch.device, Tensor] = field(default_factory=dict, repr=False)
 
     @property
     def n(self) -> int:
@@ -75,10 +76,13 @@ class Operator:
         return self._on_device[key]
 
     def edge_index(self, device: torch.device | str = "cpu") -> Tensor:
-        """Its entries as PyTorch Geometric has edges: row 0 sends, row 1 receives."""
-        entries = self.matrix.tocoo()
-        pairs = np.stack([entries.col, entries.row]).astype(np.int64)
-        return torch.from_numpy(pairs).to(device)
+        """Its entries as PyTorch Geometric has edges: row 0 sends, row 1 receives; made once."""
+        key = torch.device(device)
+        if key not in self._edges:
+            entries = self.matrix.tocoo()
+            pairs = np.stack([entries.col, entries.row]).astype(np.int64)
+            self._edges[key] = torch.from_numpy(pairs).to(device)
+        return self._edges[key]
 
     @overload
     def __matmul__(self, x: Tensor) -> Tensor: ...

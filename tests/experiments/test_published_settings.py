@@ -226,7 +226,7 @@ def test_another_operator_may_be_asked_for(which: str) -> None:
 
 
 def test_bad_choices_are_refused() -> None:
-    with pytest.raises(UsageError, match="Unknown system 'krylov': did you mean 'truncated-kry"):
+    with pytest.raises(UsageError, match=r"Unknown system 'krylov': .* 'truncated-krylov'"):
         choose("krylov", CORA_PUBLIC, "default", {})
     with pytest.raises(UsageError, match="Unknown kind of settings 'papr': did you mean 'paper'"):
         choose("snowball", CORA_PUBLIC, "papr", {})

@@ -18,6 +18,7 @@ from kryograph.nn.functional import (
     activation,
     as_operator,
     dropout,
+    glorot_,
     side_by_side,
     uniform_,
 )
@@ -295,3 +296,67 @@ def test_a_rate_that_is_none_is_refused(rate: float) -> None:
         dropout(torch.ones(3), rate, Masks())
     with pytest.raises(ValueError, match="a dropout rate lies between 0 and 1"):
         Layered("tanh", rate)
+
+
+# Dropout of sparse features
+
+
+def words() -> SparseMatrix:
+    values = sp.random_array((200, 60), density=0.1, rng=0, format="csr")
+    return SparseMatrix.from_scipy(values, dtype=torch.float64)
+
+
+def test_of_sparse_features_the_stored_entries_are_dropped() -> None:
+    x = words()
+    dropped = dropout(x, 0.25, Masks(seeded(0)))
+    assert isinstance(dropped, SparseMatrix)
+    assert (dropped.shape, dropped.nnz) == (x.shape, x.nnz)
+    kept = dropped.values != 0
+    near = 5 * math.sqrt(0.25 * 0.75 / x.nnz)
+    assert kept.double().mean() == pytest.approx(0.75, abs=near)
+    assert torch.allclose(dropped.values[kept], x.values[kept] / 0.75, rtol=1e-15)
+
+
+def test_products_and_gradients_see_the_dropped_entries() -> None:
+    x = words()
+    dropped = dropout(x, 0.5, Masks(seeded(1)))
+    weight = random(60, 3).requires_grad_()
+    (dropped @ weight).square().sum().backward()
+    same = weight.detach().clone().requires_grad_()
+    (dropped.to_dense() @ same).square().sum().backward()
+    assert weight.grad is not None
+    assert same.grad is not None
+    assert torch.allclose(weight.grad, same.grad, rtol=1e-12, atol=1e-14)
+    assert not torch.equal(dropped.to_dense(), x.to_dense())
+
+
+def test_at_rate_zero_sparse_features_are_left_alone() -> None:
+    x, generator = words(), seeded(0)
+    before = generator.get_state()
+    assert dropout(x, 0.0, Masks(generator)) is x
+    assert torch.equal(generator.get_state(), before)
+
+
+# Glorot
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(400, 4), (4, 400), (50, 50)])
+def test_glorots_weights_are_uniform_and_biases_zero(rows: int, columns: int) -> None:
+    weight, bias = torch.empty(rows, columns).double(), torch.ones(columns).double()
+    glorot_(weight, bias, seeded(0))
+    bound = math.sqrt(6 / (rows + columns))
+    assert 0.99 * bound < weight.abs().max() <= bound
+    count = rows * columns
+    assert abs(weight.mean()) < 5 * bound / math.sqrt(3 * count)
+    assert weight.square().mean() == pytest.approx(bound**2 / 3, rel=5 * math.sqrt(0.8 / count))
+    assert not bias.any()
+
+
+def test_glorot_draws_from_its_generator_alone() -> None:
+    first, second, other = (torch.empty(5, 3) for _ in range(3))
+    before = torch.get_rng_state()
+    for weight, seed in ((first, 1), (second, 1), (other, 2)):
+        glorot_(weight, None, seeded(seed))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from kryograph.errors import UsageError
 from kryograph.systems import SYSTEMS
 from kryograph.systems.network import NetworkSettings
-from kryograph.systems.settings import Settings, setting
+from kryograph.systems.settings import Range, Settings, inherited, setting
 from kryograph.systems.truncated_krylov import TruncatedKrylovSettings
 
 
@@ -49,17 +50,20 @@ def test_every_setting_is_described_and_bounded(
                 record().replace({field.name: text})
     if isinstance(field.default, float):
         assert meta["below"] is not None
+        limit = re.escape(f"{meta['below']:g}")
         for text in (str(meta["below"]), "inf", "nan"):
             with pytest.raises(
                 UsageError,
                 match=rf"^The setting '{field.name}' must be at least .* and less than "
-                rf"{meta['below']:g}; it is (nan|inf|\d+(\.0)?)\.$",
+                rf"{limit}; it is (nan|inf|\d+(\.0)?)\.$",
             ):
                 record().replace({field.name: text})
     if isinstance(field.default, str):
-        for choice in meta["choices"]:
+        for choice in meta["choices"] or [field.default]:
             assert getattr(record().replace({field.name: choice}), field.name) == choice
-        with pytest.raises(UsageError, match=f"Unknown value of the setting '{field.name}' 'zzz'"):
+        # Without a list of choices the record itself knows what is allowed.
+        listed = f"^Unknown value of the setting '{field.name}' 'zzz'"
+        with pytest.raises(UsageError, match=listed if meta["choices"] else "'zzz'"):
             record().replace({field.name: "zzz"})
 
 
@@ -152,3 +156,34 @@ def test_an_unknown_setting_is_refused_with_the_nearest() -> None:
         r"kind, loud\.$",
     ):
         Example().replace({"unit": "3"})
+
+
+# Where a search looks
+
+
+@dataclass(frozen=True)
+class Searched(Settings):
+    width: int = setting(8, "units", low=1, search=(4, 8))
+    rate: float = setting(0.1, "rate", low=0, search=Range(1e-4, 1.0, log=True))
+    fixed: int = setting(1, "not searched", low=1)
+
+
+@dataclass(frozen=True)
+class Narrower(Searched):
+    rate: float = inherited(Searched, "rate", 0.5)
+    width: int = inherited(Searched, "width", 4, "units of its own")
+
+
+def test_a_search_space_names_what_may_change_and_nothing_else() -> None:
+    assert Searched.search_space() == {"width": (4, 8), "rate": Range(1e-4, 1.0, log=True)}
+    assert Example.search_space() == {}
+    assert Range(0, 1) == Range(0, 1, log=False) != Range(0, 1, log=True)
+
+
+def test_an_inherited_setting_keeps_its_limits_and_its_search() -> None:
+    assert Narrower().as_dict() == {"width": 4, "rate": 0.5, "fixed": 1}
+    assert Narrower.search_space() == Searched.search_space()
+    summaries = {f.name: f.metadata["summary"] for f in dataclasses.fields(Narrower)}
+    assert summaries == {"width": "units of its own", "rate": "rate", "fixed": "not searched"}
+    with pytest.raises(UsageError, match="'width' must be at least 1; it is 0"):
+        Narrower(width=0)

@@ -113,6 +113,26 @@ def test_without_validation_labels_the_training_score_is_watched(pair: Task) -> 
     assert network.w.item() == weights[-1]
 
 
+def test_a_penalty_is_part_of_the_loss_and_of_the_step(pair: Task) -> None:
+    class Held(Literal):
+        def penalty(self) -> Tensor:
+            return 0.25 * self.network.w
+
+    network, weights = Climber(), list[float]()
+    plain = on_task(network, pair)
+    trained = train(
+        Held(network, plain.x, plain.L, plain.nodes, plain.masks),
+        pair,
+        Descent(network.parameters(), lr=4.0, weight_decay=0.0),
+        Conditions(rule=StopRule(max_epochs=2)),
+        on_epoch=lambda epoch: weights.append(network.w.item()) if epoch.number == 1 else None,
+    )
+    # The loss pulls w up by 4 / 2 and the penalty holds it back by 4 / 4.
+    assert weights == pytest.approx([1.0])
+    assert trained.history[0].loss == pytest.approx(np.log(2))
+    assert trained.history[1].loss == pytest.approx(np.log1p(np.exp(-1)) + 0.25)
+
+
 @pytest.mark.parametrize("name", ["linear-snowball", "snowball", "truncated-krylov"])
 def test_restored_weights_reproduce_the_recorded_score(data: Dataset, name: str) -> None:
     history: list[Epoch] = []

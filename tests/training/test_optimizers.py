@@ -160,3 +160,26 @@ def test_each_optimiser_is_new(name: str) -> None:
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(UsageError, match="Unknown optimiser 'adma': did you mean 'adam'"):
         optimizer("adma", [nn.Parameter(torch.ones(1))], lr=0.1, weight_decay=0)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_decay_acts_on_the_parameters_that_are_named(name: str) -> None:
+    def after(decay: float, named: bool) -> list[list[float]]:
+        both = [nn.Parameter(drawn(3)), nn.Parameter(drawn(3) + 1)]
+        decayed = [both[1]] if named else None
+        stepper = optimizer(name, both, lr=0.1, weight_decay=decay, decayed=decayed)
+        for _ in range(3):
+            for parameter in both:
+                parameter.grad = torch.full((3,), 0.5, dtype=torch.float64)
+            stepper.step()
+        return [parameter.tolist() for parameter in both]
+
+    plain, all_decayed, one_decayed = after(0, True), after(0.7, False), after(0.7, True)
+    assert one_decayed == [plain[0], all_decayed[1]]
+    assert plain[0] != all_decayed[0]
+
+
+def test_no_parameter_is_decayed_if_none_is_named() -> None:
+    parameter = nn.Parameter(torch.ones(1))
+    stepper = optimizer("adam", [parameter], lr=0.1, weight_decay=0.7, decayed=[])
+    assert stepper.weight_decay == {parameter: 0.0}

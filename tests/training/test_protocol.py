@@ -124,13 +124,13 @@ def test_the_protocol_is_validation_unless_told(data: Dataset) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_test_labels_change_the_test_score_only(data: Dataset, name: str, protocol: str) -> None:
-    rng = np.random.default_rng(0)
-    shuffled = data.labels.copy()
-    shuffled[SPLIT.test] = rng.permutation(shuffled[SPLIT.test])
-    method = system(name, {"hidden": 8})
+    others = data.labels.copy()
+    others[SPLIT.test] = (others[SPLIT.test] + 1) % len(data.classes)
+    there = {field.name for field in dataclasses.fields(SYSTEMS[name].settings_type)}
+    method = system(name, {"hidden": 8} if "hidden" in there else {})
     runs = [
         run(method, each, SPLIT, seed=4, protocol=protocol, conditions=SHORT)
-        for each in (data, replace(data, labels=shuffled))
+        for each in (data, replace(data, labels=others))
     ]
     assert runs[0].test_accuracy != runs[1].test_accuracy
     assert replace(runs[0], seconds=0, test_accuracy=0) == replace(

@@ -1,6 +1,7 @@
 """Layers and networks as torch modules, in the manner of PyTorch Geometric."""
 
+from kryograph.nn.gcn import GCN
 from kryograph.nn.krylov import KrylovConv, TruncatedKrylov, krylov_blocks
 from kryograph.nn.snowball import Snowball, SnowballConv
 
-__all__ = ["KrylovConv", "Snowball", "SnowballConv", "TruncatedKrylov", "krylov_blocks"]
+__all__ = ["GCN", "KrylovConv", "Snowball", "SnowballConv", "TruncatedKrylov", "krylov_blocks"]

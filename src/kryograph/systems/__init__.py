@@ -1,6 +1,48 @@
 """Published methods by name. Importing this package registers them all."""
 
-from kryograph.systems import snowball, truncated_krylov
+from kryograph.systems import (
+    ada_lnet,
+    cheby,
+    dcnn,
+    deep_krylov,
+    gat,
+    gcn,
+    gcn_fp,
+    gcn_vat,
+    ggnn,
+    gpnn,
+    graphsage,
+    label_growing,
+    lnet,
+    lp,
+    mpnn,
+    prototypes,
+    snowball,
+    truncated_krylov,
+)
 from kryograph.systems.base import SYSTEMS, Fit, System, system
 
-__all__ = ["SYSTEMS", "Fit", "System", "snowball", "system", "truncated_krylov"]
+__all__ = [
+    "SYSTEMS",
+    "Fit",
+    "System",
+    "ada_lnet",
+    "cheby",
+    "dcnn",
+    "deep_krylov",
+    "gat",
+    "gcn",
+    "gcn_fp",
+    "gcn_vat",
+    "ggnn",
+    "gpnn",
+    "graphsage",
+    "label_growing",
+    "lnet",
+    "lp",
+    "mpnn",
+    "prototypes",
+    "snowball",
+    "system",
+    "truncated_krylov",
+]

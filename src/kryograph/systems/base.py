@@ -61,6 +61,15 @@ class System(ABC):
     equation: ClassVar[str]
     settings_type: ClassVar[type[Settings]]
 
+    uses_features: ClassVar[bool] = True
+    """Whether node features matter."""
+    uses_operator: ClassVar[bool] = True
+    """Whether the choice of the diffusion operator matters."""
+    uses_seed: ClassVar[bool] = True
+    """Whether anything is drawn at random; a closed form draws nothing."""
+    component_wise: ClassVar[bool] = True
+    """Whether unlabelled nodes matter to no component but their own."""
+
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
             raise unknown("operator", self.operator, OPERATORS)

@@ -117,8 +117,8 @@ class NetworkSystem(System):
 
 
 def features_on_device(task: Task, device: str) -> Matrix:
-    """The task's features in float32; sparse stays sparse."""
-    features = task.graph.features
+    """The task's features in torch's default type; sparse stays sparse."""
+    features, dtype = task.graph.features, torch.get_default_dtype()
     if isinstance(features, sp.csr_array):
-        return SparseMatrix.from_scipy(features, device=device)
-    return torch.from_numpy(features.copy()).to(device, torch.float32)
+        return SparseMatrix.from_scipy(features, dtype=dtype, device=device)
+    return torch.from_numpy(features.copy()).to(device, dtype)

@@ -1,0 +1,47 @@
+"""GPNN: gated states that travel inside clusters, then across the cut (Liao et al.)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from kryograph.graph import Graph
+from kryograph.nn.partition import Partition, partitioned
+from kryograph.operators import Operator
+from kryograph.systems.base import register
+from kryograph.systems.ggnn import GatedSettings
+from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.settings import Range, inherited, setting
+
+
+@dataclass(frozen=True)
+class GPNNSettings(GatedSettings):
+    """Settings of GPNN."""
+
+    layers: int = inherited(NetworkSettings, "layers", 2, "number of passes (the authors: 3 to 5)")
+    clusters: int = setting(
+        10, "number of clusters (the authors: 5 to 20)", low=1, below=100_000, search=Range(2, 50)
+    )
+
+
+@register(
+    "gpnn",
+    summary="Gated states that travel inside clusters of the graph and across their borders.",
+    paper="Liao et al.: Graph Partition Neural Networks. ICLR workshop 2018",
+    equation="h ← GRU(L_in h W, h), then h ← GRU(L_cut h W, h), L = L_in + L_cut; logits = h W_out",
+    settings=GPNNSettings,
+)
+class GPNNSystem(NetworkSystem):
+    """Linear messages; clusters by flood fill."""
+
+    def network(self, features: int, classes: int) -> nn.Module:
+        """The network of the settings."""
+        s = self.settings
+        return Partition(
+            *(features, s.hidden, classes, s.layers), clusters=s.clusters, dropout=s.dropout
+        )
+
+    def diffusion(self, graph: Graph) -> Operator:
+        """L in two parts: inside clusters, and between them."""
+        return partitioned(super().diffusion(graph), self.settings.clusters)

@@ -1,0 +1,94 @@
+"""LNet: long diffusions in a Krylov space, through a learned filter of Ritz values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from torch import Tensor, nn
+
+from kryograph.engine.forward import Forward, Literal, Nodes
+from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.lanczos_net import FILTERS, LanczosNet
+from kryograph.operators import Operator
+from kryograph.systems.base import register
+from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.settings import inherited, setting
+
+LANCZOS_NET = "Liao, Zhao, Urtasun, Zemel: LanczosNet. ICLR 2019"
+
+
+@dataclass(frozen=True)
+class LNetSettings(NetworkSettings):
+    """Settings of LanczosNet: the authors' for citation graphs where they are known."""
+
+    hidden: int = inherited(NetworkSettings, "hidden", 64)
+    dropout: float = inherited(
+        NetworkSettings, "dropout", 0.5, "rate, on every layer's input; authors'"
+    )
+    lr: float = inherited(NetworkSettings, "lr", 0.01)
+    weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-4)
+    optimizer: str = inherited(NetworkSettings, "optimizer", "adam")
+    drop_features: bool = setting(
+        True, "dropout on the features, too; not so in the paper (docs/theory.md)"
+    )
+    steps: int = setting(
+        20, "K: Lanczos steps; authors'", low=1, below=1_000, search=(5, 10, 20, 40)
+    )
+    filter: str = setting("ritz", "what filters T (docs/theory.md)", choices=tuple(FILTERS))
+    filter_hidden: int = setting(
+        128, "width of the filter's hidden layer; authors'", low=1, below=100_000
+    )
+
+
+class LanczosForward(Literal):
+    """What does not change from epoch to epoch is made once."""
+
+    @cached_property
+    def prepared(self) -> Any:
+        """Made when it is first asked for: the start vector is drawn with the weights."""
+        return self.network.prepare(self.x, self.L)  # type: ignore[operator]
+
+    def training(self) -> Tensor:
+        """All logits, of which the training nodes' are used."""
+        logits: Tensor = self.network(self.x, self.L, masks=self.masks, prepared=self.prepared)
+        return logits[self.nodes.training]
+
+    def everything(self) -> Tensor:
+        """Logits of every node, without dropout."""
+        logits: Tensor = self.network(self.x, self.L, prepared=self.prepared)
+        return logits
+
+
+@register(
+    "lnet",
+    summary="Exact short diffusions, and long ones by Lanczos with a learned filter.",
+    paper=LANCZOS_NET,
+    equation="H_{l+1} = ReLU([S^s H_l, V R̂_t Vᵀ H_l]_{s, t} W_l + b_l), R̂ = MLP(R^10, R^20, R^30)",
+    settings=LNetSettings,
+)
+class LNetSystem(NetworkSystem):
+    """One Krylov space of S in each component, made once."""
+
+    def network(self, features: int, classes: int) -> nn.Module:
+        """The network of the settings."""
+        s = self.settings
+        return LanczosNet(
+            features,
+            s.hidden,
+            classes,
+            s.layers,
+            steps=s.steps,
+            filter=s.filter,
+            filter_hidden=s.filter_hidden,
+            dropout=s.dropout,
+            drop_features=s.drop_features,
+            operator=self.operator,
+        )
+
+    def forward(
+        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+    ) -> Forward:
+        """With a basis that is made once."""
+        return LanczosForward(network, x, L, nodes, masks)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kryograph.data import toy
+from kryograph.graph import UNKNOWN, Graph, Split, Task
+from kryograph.systems import system
+from layers import dense
+
+
+def task_of(graph: Graph, labels: dict[int, int], classes: int = 2) -> Task:
+    known = np.full(graph.n, UNKNOWN)
+    known[list(labels)] = list(labels.values())
+    return Task(graph, Split("by hand", list(labels), [], []), known, tuple("abcd"[:classes]))
+
+
+def test_cosines_by_hand() -> None:
+    # Nothing is diffused; node 2 lies between both classes, node 3 at 3/5 and 4/5, node 4 nowhere.
+    x = np.array([[2.0, 0.0], [0.0, 5.0], [1.0, 1.0], [3.0, 4.0], [0.0, 0.0]])
+    task = task_of(Graph(toy.isolated(5).adjacency, x), {0: 0, 1: 1})
+    found = system("prototypes", {"hops": 0, "sharpness": 1.0}).fit(task).predict_proba()
+    first = [np.e / (np.e + 1), 1 / (np.e + 1), 0.5, 1 / (1 + np.exp(0.2)), 0.5]
+    np.testing.assert_allclose(found[:, 0], first, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["sym", "rw"])
+@pytest.mark.parametrize("hops", [0, 1, 4])
+def test_it_is_the_dense_formula(name: str, hops: int) -> None:
+    graph = Graph(toy.two_cliques(4).adjacency, np.random.default_rng(0).random((8, 3)))
+    labels = {0: 0, 1: 0, 6: 1, 7: 2}
+    L = dense(graph, name).double().numpy()
+    blocks = [np.linalg.matrix_power(L, k) @ graph.features for k in range(hops + 1)]
+    rows = np.mean(blocks, axis=0)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    means = np.stack([rows[[0, 1]].mean(axis=0), rows[6], rows[7]])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    scores = np.exp(20 * rows @ means.T)
+    method = system("prototypes", {"hops": hops}, operator=name)
+    found = method.fit(task_of(graph, labels, 3)).predict_proba()
+    np.testing.assert_allclose(found, scores / scores.sum(axis=1, keepdims=True), atol=1e-4)
+
+
+def test_two_cliques_and_a_bridge() -> None:
+    found = system("prototypes").fit(task_of(toy.two_cliques(5), {0: 0, 9: 1}))
+    assert found.predict() == ["a"] * 5 + ["b"] * 5
+    assert found.epochs == 0
+
+
+def test_a_class_without_labels_is_never_predicted() -> None:
+    found = system("prototypes").fit(task_of(toy.two_cliques(5), {0: 0, 9: 2}, classes=3))
+    assert not found.predict_proba()[:, 1].any()
+
+
+def test_sharpness_changes_how_sure_it_is_and_not_the_class() -> None:
+    task = task_of(toy.two_cliques(5), {0: 0, 9: 1})
+    soft, sharp = (system("prototypes", {"sharpness": s}).fit(task) for s in (1.0, 50.0))
+    assert soft.predict() == sharp.predict()
+    assert (soft.predict_proba().max(axis=1) < sharp.predict_proba().max(axis=1)).all()
