@@ -26,7 +26,6 @@ from kryograph.engine.cost import EPOCHS
 from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import available_memory, measure
 from kryograph.errors import KryographError, UsageError
-from kryograph.experiments.jobs import choose_jobs, cores
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.terminal import note, progress, show_list, show_result
@@ -198,11 +197,9 @@ def _with_jobs(plan: Plan, requested: int | None) -> Plan:
     estimate = plan.estimate()
     if estimate is None:
         return replace(plan, jobs=requested or 1)
-    memory, seconds = available_memory(), estimate.seconds(measure())
-    jobs = choose_jobs(
-        requested, plan.seeds, seconds, estimate.epoch.narrow(), cores(), estimate.memory, memory
-    )
-    estimate.check(memory, jobs)
+    jobs = plan.choose_jobs(estimate, requested)
+    estimate.check(available_memory(), jobs)
+    seconds = estimate.seconds(measure())
     at_once = f", {jobs} at a time" if jobs > 1 else ""
     note(
         f"Estimate: {estimate.weights:,} weights, {1000 * seconds / EPOCHS:.1f} ms an epoch, "

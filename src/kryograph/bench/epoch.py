@@ -140,7 +140,7 @@ def run(
         quick: Four small cases, in less time each.
         on_case: Told what is measured next.
     """
-    rows = list(_rows(QUICK if quick else CASES, 2.0 if quick else 8.0, on_case))
+    rows = list(_rows(QUICK if quick else CASES, 1.0 if quick else 8.0, on_case))
     return {"settings": rows, "summary": summary(rows)}
 
 

@@ -11,8 +11,6 @@ from torch import nn
 
 from kryograph.data import load
 from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.engine.machine import available_memory, measure
-from kryograph.experiments.jobs import choose_jobs, cores
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose
 from kryograph.nn.functional import Masks, Matrix
@@ -51,15 +49,7 @@ def run(
     plan = Plan(system, source, load("cora"), column, seeds)
     estimate = plan.estimate()
     assert estimate is not None
-    jobs = choose_jobs(
-        None,
-        seeds,
-        estimate.seconds(measure()),
-        estimate.epoch.narrow(),
-        cores(),
-        estimate.memory,
-        available_memory(),
-    )
+    jobs = plan.choose_jobs(estimate)
     on_case(f"{seeds} seeds of truncated-krylov on cora, {jobs} at a time")
     start = perf_counter()
     runs = list(replace(plan, jobs=jobs).runs())

@@ -10,8 +10,9 @@ import torch
 
 from kryograph.data import Dataset
 from kryograph.engine.estimate import Estimate
+from kryograph.engine.machine import available_memory, measure
 from kryograph.errors import UsageError
-from kryograph.experiments.jobs import spread
+from kryograph.experiments.jobs import choose_jobs, cores, spread
 from kryograph.experiments.settings import Column, find_published
 from kryograph.graph import Split
 from kryograph.results import Result
@@ -62,6 +63,18 @@ class Plan:
         validation = self.column.protocol == "validation"
         task = self.dataset.task(self.splits[0], validation=validation)
         return self.system.estimate(task, self.conditions)
+
+    def choose_jobs(self, estimate: Estimate, requested: int | None = None) -> int:
+        """How many runs to do at once: what is requested, or what their cost says."""
+        return choose_jobs(
+            requested,
+            self.seeds,
+            estimate.seconds(measure()),
+            estimate.epoch.narrow(),
+            cores(),
+            estimate.memory,
+            available_memory(),
+        )
 
     def run(self, seed: int, on_epoch: Callable[[Epoch], None] = lambda epoch: None) -> Run:
         """The run of one seed."""
