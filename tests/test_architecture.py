@@ -27,6 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {"errors", "sparse", "operators", "nn"},
     "training": {"errors", "graph", "engine"},
     "systems": {"errors", "graph", "sparse", "operators", "nn", "engine", "training"},
+    "model": {"errors", "graph", "systems"},
     "results": {"errors", "training"},
     "experiments": {
         *("errors", "graph", "operators", "data", "engine", "systems", "training", "results")
@@ -41,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("experiments", "results", "report", "bench"),
     },
     "__main__": {"cli"},
-    "__init__": {"data", "graph", "operators", "systems", "training", "errors"},
+    "__init__": {"data", "graph", "operators", "systems", "training", "model", "errors"},
 }
 FOR_TYPES_ONLY = {"training": {"data", "systems"}}
 

@@ -7,10 +7,10 @@ import pytest
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Split, Task
+from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.operators import OPERATORS
 from kryograph.systems import SYSTEMS, Fit, System, system
-from kryograph.systems.base import register
+from kryograph.systems.base import Probabilities, Weights, register
 from kryograph.systems.settings import Settings
 from kryograph.systems.truncated_krylov import TruncatedKrylovSettings, TruncatedKrylovSystem
 from kryograph.training.loop import Conditions, Epoch
@@ -28,7 +28,10 @@ class Constant(System):
     def _fit(
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
-        return Fit(task, np.tile([0.25, 0.75], (task.graph.n, 1)), epochs=0)
+        return Fit(task, self.apply({}, task.graph, 2), epochs=0, weights={})
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        return np.tile([0.25, 0.75], (graph.n, 1))
 
 
 @pytest.fixture
@@ -57,7 +60,7 @@ def test_a_registered_class_can_be_asked_for_by_name(constant: type[System], tas
 
 def test_a_fit_names_the_most_probable_classes(task: Task) -> None:
     probabilities = np.array([[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]])
-    fit = Fit(task, probabilities, epochs=1)
+    fit = Fit(task, probabilities, epochs=1, weights={})
     assert fit.predict() == ["left", "right", "left"]
 
 

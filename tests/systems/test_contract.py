@@ -19,6 +19,7 @@ import torch
 from kryograph import systems
 from kryograph.data import Dataset, synthetic_citations, toy
 from kryograph.graph import UNKNOWN, Graph, Split, Task
+from kryograph.model import Model
 from kryograph.systems import SYSTEMS, Fit, System, snowball, system
 from kryograph.systems.network import NetworkSystem
 from kryograph.systems.settings import Range, Settings
@@ -182,6 +183,18 @@ def test_the_same_seed_gives_the_same_numbers(name: str, data: Dataset) -> None:
     second = fit(name, data.task(), seed=7, dropout=0.5)
     np.testing.assert_array_equal(first.predict_proba(), second.predict_proba())
     assert (first.epochs, first.validation_accuracy) == (second.epochs, second.validation_accuracy)
+
+
+@every_system
+def test_a_model_that_was_saved_and_read_says_the_same(
+    name: str, data: Dataset, tmp_path: Path
+) -> None:
+    task, made = data.task(), small(name)
+    found = made.fit(task, seed=0, conditions=SHORT)
+    Model.of(made, found).save(tmp_path / "model")
+    read = Model.load(tmp_path / "model")
+    assert read.system == made
+    np.testing.assert_allclose(read.predict_proba(task.graph), found.predict_proba(), atol=1e-6)
 
 
 @every_system

@@ -179,7 +179,7 @@ def test_walks_choose_nothing_in_a_component_without_labels() -> None:
 def test_a_fit_chooses_what_it_is_surest_of() -> None:
     task = known(toy.path(6), {0: 0, 5: 1})
     first = np.array([1.0, 0.6, 0.9, 0.3, 0.4, 0.0])
-    fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0)
+    fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0, weights={})
     chosen = surest(fit, candidates(task), np.array([1, 5]))
     assert {c: nodes.tolist() for c, nodes in chosen.items()} == {0: [2], 1: [3, 4]}
 
@@ -206,7 +206,7 @@ def test_clusters_overrule_a_node_that_stands_alone() -> None:
     # Nodes 0 to 3 are alike and 4 to 7 are; node 3 has been pushed over the edge of class 1.
     task = known(toy.path(8), {0: 0, 7: 1})
     first = np.array([0.9, 0.9, 0.9, 0.45, 0.01, 0.01, 0.01, 0.01])
-    fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0)
+    fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0, weights={})
     classes = cluster_classes(task, fit, 2, seed=0)
     assert classes.tolist() == [-1, 0, 0, 0, 1, 1, 1, -1]
     assert fit.predict_proba()[3].argmax() == 1

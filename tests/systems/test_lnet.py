@@ -64,7 +64,7 @@ def test_lanczos_runs_once_in_lnet(task: Task, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("name", ["lnet", "ada-lnet"])
 def test_what_is_prepared_gives_the_literal_logits(task: Task, name: str) -> None:
     made = system(name, SMALL)
-    x, L = features_on_device(task, "cpu"), made.diffusion(task.graph)
+    x, L = features_on_device(task.graph, "cpu"), made.diffusion(task.graph)
     network = made.network(x.shape[1], 3).eval()
     nodes = Nodes(torch.arange(3), torch.arange(3, 6))
     forward = made.forward(network, x, L, nodes, Masks())

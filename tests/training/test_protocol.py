@@ -11,8 +11,9 @@ import scipy.sparse as sp
 from kryograph.data import synthetic_citations
 from kryograph.data.dataset import Dataset
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Split, Task
+from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.systems import SYSTEMS, Fit, System, system
+from kryograph.systems.base import Probabilities, Weights
 from kryograph.systems.settings import Settings
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import PROTOCOLS, final_score, run
@@ -39,8 +40,10 @@ class Spy(System):
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         self.tasks.append(task)
-        probabilities = np.tile([1.0, 0.0, 0.0], (task.graph.n, 1))
-        return Fit(task, probabilities, epochs=7)
+        return Fit(task, self.apply({}, task.graph, 3), epochs=7, weights={})
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        return np.tile([1.0, 0.0, 0.0], (graph.n, 1))
 
 
 def everything_in(start: object) -> Iterator[object]:
@@ -144,7 +147,7 @@ def test_test_labels_change_the_test_score_only(data: Dataset, name: str, protoc
 def test_the_final_score_is_the_share_of_right_test_nodes(data: Dataset) -> None:
     rng = np.random.default_rng(1)
     probabilities = rng.dirichlet([1, 1, 1], data.graph.n)
-    fit = Fit(data.task(), probabilities, epochs=1)
+    fit = Fit(data.task(), probabilities, epochs=1, weights={})
     right = sum(
         max(range(3), key=lambda c: probabilities[node, c]) == data.labels[node]
         for node in range(130, 300)

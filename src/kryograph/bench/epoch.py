@@ -171,7 +171,7 @@ def compare(case: Case, budget: float) -> dict[str, Any]:
     estimate = case.system.estimate(task)
     # Three networks at a time; those of torch's optimisers need a temporary copy.
     estimate.check(available_memory(), runs=4)
-    x, L = features_on_device(task, "cpu"), operator(task.graph)
+    x, L = features_on_device(task.graph, "cpu"), operator(task.graph)
     dense = x if isinstance(x, Tensor) else x.to_dense()
     masks = SameMasks(task.graph.n)
 

@@ -81,7 +81,7 @@ def measure(name: str, task: Task, budget: float) -> dict[str, Any]:
 
     def work() -> None:
         start = perf_counter()
-        x, L = features_on_device(task, "cpu"), operator(task.graph)
+        x, L = features_on_device(task.graph, "cpu"), operator(task.graph)
         network = chosen.network(x.shape[1], len(task.classes))
         forward = chosen.forward(network, x, L, nodes_of(task, "cpu"), Masks())
         s = chosen.settings

@@ -9,26 +9,34 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from kryograph.engine.estimate import Estimate
 from kryograph.errors import UsageError, unknown
-from kryograph.graph import Task
+from kryograph.graph import Graph, Task
 from kryograph.operators import OPERATORS
 from kryograph.systems.settings import Settings
 from kryograph.training.loop import Conditions, Epoch
 
+Probabilities: TypeAlias = npt.NDArray[np.float64]
+"""N × C, rows that sum to one."""
+
+Weights: TypeAlias = Mapping[str, Tensor]
+"""What a system has learned, by name; all that `System.apply` needs beside a graph."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A system after training: class probabilities of every node, and how it went."""
+    """A system after training: class probabilities of every node, what was learned, how it went."""
 
     task: Task
-    probabilities: npt.NDArray[np.float64]
+    probabilities: Probabilities
     epochs: int
+    weights: Weights
 
     @property
     def validation_accuracy(self) -> float | None:
@@ -39,7 +47,7 @@ class Fit:
         right = self.probabilities[nodes].argmax(axis=1) == self.task.labels[nodes]
         return float(right.mean())
 
-    def predict_proba(self) -> npt.NDArray[np.float64]:
+    def predict_proba(self) -> Probabilities:
         """N × C class probabilities."""
         return self.probabilities
 
@@ -95,6 +103,10 @@ class System(ABC):
     def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate | None:
         """What a run will cost, if the system can tell."""
         return None
+
+    @abstractmethod
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        """Class probabilities on a graph, by weights that were learned on this one or another."""
 
     @abstractmethod
     def _fit(

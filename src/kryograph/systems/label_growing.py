@@ -23,8 +23,16 @@ import numpy.typing as npt
 from sklearn.cluster import KMeans
 
 from kryograph.errors import UsageError
-from kryograph.graph import Indices, Split, Task
-from kryograph.systems.base import SYSTEMS, Fit, System, register, system
+from kryograph.graph import Graph, Indices, Split, Task
+from kryograph.systems.base import (
+    SYSTEMS,
+    Fit,
+    Probabilities,
+    System,
+    Weights,
+    register,
+    system,
+)
 from kryograph.systems.lp import absorption
 from kryograph.systems.settings import Range, Settings, setting
 from kryograph.training.loop import Conditions, Epoch
@@ -174,7 +182,11 @@ class LabelGrowingSystem(System):
             fit = self.inner.fit(now, seed=seed, conditions=conditions, on_epoch=on_epoch)
             epochs += fit.epochs
         assert fit is not None
-        return Fit(task, fit.predict_proba(), epochs)
+        return Fit(task, fit.predict_proba(), epochs, fit.weights)
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        """What was learned last is the inner system's."""
+        return self.inner.apply(weights, graph, classes)
 
 
 def candidates(task: Task) -> Indices:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
 from scipy.sparse.linalg import splu
 
+from kryograph.errors import UsageError
 from kryograph.graph import Graph, Indices, Task
 from kryograph.operators import operator
-from kryograph.systems.base import Fit, System, register
+from kryograph.systems.base import Fit, Probabilities, System, Weights, register
 from kryograph.systems.settings import Range, Settings, setting
 from kryograph.training.loop import Conditions, Epoch
 
@@ -64,13 +66,26 @@ class LPSystem(System):
     def _fit(
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
-        """Solve one linear system for all labelled nodes."""
-        train = task.split.train
-        near = absorption(task.graph, train, self.settings.alpha)
-        scores = np.zeros((task.graph.n, len(task.classes)))
-        for label in np.unique(task.labels[train]):
-            scores[:, label] = near[:, task.labels[train] == label].max(axis=1)
+        """There is nothing to learn but who has which label."""
+        nodes = task.split.train
+        pairs = {"nodes": nodes.copy(), "labels": task.labels[nodes]}
+        weights = {name: torch.from_numpy(values) for name, values in pairs.items()}
+        return Fit(task, self.apply(weights, task.graph, len(task.classes)), 0, weights)
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        """Solve one linear system for all labelled nodes, which are known by their numbers."""
+        nodes, labels = weights["nodes"].numpy(), weights["labels"].numpy()
+        if nodes.max() >= graph.n:
+            raise UsageError(
+                f"Node {nodes.max()}, whose label is known, is not in this graph of {graph.n:,} "
+                "nodes: label propagation needs the graph it was fitted on."
+            )
+        near = absorption(graph, nodes, self.settings.alpha)
+        scores = np.zeros((graph.n, classes))
+        for label in np.unique(labels):
+            scores[:, label] = near[:, labels == label].max(axis=1)
         # A component without labelled nodes: all that is known is how common the classes are.
-        shares = np.bincount(task.labels[train], minlength=len(task.classes)) / train.size
+        shares = np.bincount(labels, minlength=classes) / nodes.size
         scores = np.where(scores.max(axis=1, keepdims=True) > 0, scores, shares)
-        return Fit(task, scores / scores.sum(axis=1, keepdims=True), epochs=0)
+        probabilities: Probabilities = scores / scores.sum(axis=1, keepdims=True)
+        return probabilities

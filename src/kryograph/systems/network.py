@@ -18,7 +18,7 @@ from kryograph.graph import Graph, Task
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from kryograph.systems.base import Fit, System
+from kryograph.systems.base import Fit, Probabilities, System, Weights
 from kryograph.systems.settings import Range, Settings, setting
 from kryograph.training.loop import Conditions, Diverged, Epoch, nodes_of, train
 from kryograph.training.optimizers import MOMENTS, OPTIMIZERS, optimizer
@@ -70,7 +70,7 @@ class NetworkSystem(System):
 
     def _planned(self, task: Task, conditions: Conditions, masks: Masks) -> Forward:
         """The network and how it is computed; the weights have no storage yet."""
-        x = features_on_device(task, conditions.device)
+        x = features_on_device(task.graph, conditions.device)
         L = self.diffusion(task.graph)
         with torch.device("meta"):
             network = self.network(x.shape[1], len(task.classes))
@@ -107,18 +107,35 @@ class NetworkSystem(System):
             conditions,
             on_epoch,
         )
-        network.eval()
-        with torch.no_grad(), conditions.autocast():
-            probabilities = forward.everything().double().softmax(dim=1).cpu().numpy()
-        if not np.isfinite(probabilities).all():
-            node = np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0]
-            raise Diverged(f"The network's output for node {node} is not finite.")
-        return Fit(task, probabilities, epochs=len(trained.history))
+        with conditions.autocast():
+            probabilities = _probabilities(forward)
+        return Fit(task, probabilities, len(trained.history), network.state_dict())
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        """The same network, on any graph with as many features."""
+        x = features_on_device(graph, "cpu")
+        with torch.device("meta"):
+            network = self.network(x.shape[1], classes)
+        network.load_state_dict(weights, assign=True)
+        nobody = torch.empty(0, dtype=torch.int64)
+        nodes = Nodes(training=nobody, validation=nobody)
+        return _probabilities(self.forward(network, x, self.diffusion(graph), nodes, Masks()))
 
 
-def features_on_device(task: Task, device: str) -> Matrix:
-    """The task's features in torch's default type; sparse stays sparse."""
-    features, dtype = task.graph.features, torch.get_default_dtype()
+@torch.no_grad()
+def _probabilities(forward: Forward) -> Probabilities:
+    """Those of every node, as the weights are now."""
+    forward.network.eval()
+    probabilities: Probabilities = forward.everything().double().softmax(dim=1).cpu().numpy()
+    if not np.isfinite(probabilities).all():
+        node = np.flatnonzero(~np.isfinite(probabilities).all(axis=1))[0]
+        raise Diverged(f"The network's output for node {node} is not finite.")
+    return probabilities
+
+
+def features_on_device(graph: Graph, device: str) -> Matrix:
+    """The graph's features in torch's default type; sparse stays sparse."""
+    features, dtype = graph.features, torch.get_default_dtype()
     if isinstance(features, sp.csr_array):
         return SparseMatrix.from_scipy(features, dtype=dtype, device=device)
     return torch.from_numpy(features.copy()).to(device, dtype)

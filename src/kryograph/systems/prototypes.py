@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from torch import nn
+from torch import Tensor
+from torch.nn.functional import normalize
 
-from kryograph.graph import Task
+from kryograph.graph import Graph, Task
 from kryograph.nn import krylov_blocks
 from kryograph.operators import operator
-from kryograph.systems.base import Fit, System, register
+from kryograph.systems.base import Fit, Probabilities, System, Weights, register
 from kryograph.systems.network import features_on_device
 from kryograph.systems.settings import Range, Settings, setting
 from kryograph.training.loop import Conditions, Epoch
@@ -49,17 +49,32 @@ class PrototypesSystem(System):
     def _fit(
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
+        """Average, scale, add up."""
+        diffused = self._diffused(task.graph, conditions.device)
+        nodes = task.split.train
+        train = torch.from_numpy(nodes.copy()).to(diffused.device)
+        labels = torch.from_numpy(task.labels[nodes]).to(diffused.device)
+        sums = diffused.new_zeros(len(task.classes), diffused.shape[1])
+        weights = {
+            "prototypes": normalize(sums.index_add_(0, labels, diffused[train]), dim=1),
+            "labelled": labels.bincount(minlength=len(task.classes)),
+        }
+        return Fit(task, self._compared(diffused, weights), 0, weights)
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """Average, scale, compare."""
-        device = conditions.device
-        L, x = operator(task.graph, self.operator), features_on_device(task, device)
+        return self._compared(self._diffused(graph, "cpu"), weights)
+
+    def _diffused(self, graph: Graph, device: str) -> Tensor:
+        """X + LX + … + L^K X, rows at unit length."""
+        L, x = operator(graph, self.operator), features_on_device(graph, device)
         total = torch.zeros(tuple(x.shape), device=device)
         for block in krylov_blocks(L, x, self.settings.hops + 1):
             total += block
-        scaled = nn.functional.normalize(total, dim=1)
-        train = torch.from_numpy(task.split.train.copy()).to(device)
-        labels = torch.from_numpy(task.labels[task.split.train]).to(device)
-        sums = torch.zeros(len(task.classes), x.shape[1], device=device)
-        prototypes = nn.functional.normalize(sums.index_add_(0, labels, scaled[train]), dim=1)
-        scores = self.settings.sharpness * (scaled @ prototypes.T).double()
-        scores[:, np.bincount(labels.cpu(), minlength=len(task.classes)) == 0] = -torch.inf
-        return Fit(task, scores.softmax(dim=1).cpu().numpy(), epochs=0)
+        return normalize(total, dim=1)
+
+    def _compared(self, diffused: Tensor, weights: Weights) -> Probabilities:
+        scores = self.settings.sharpness * (diffused @ weights["prototypes"].T).double()
+        scores[:, weights["labelled"] == 0] = -torch.inf
+        probabilities: Probabilities = scores.softmax(dim=1).cpu().numpy()
+        return probabilities
