@@ -116,6 +116,7 @@ def result(finished: Run) -> Result:
         dataset="cora",
         split="public",
         protocol="validation",
+        stop="paper",
         operator="sym",
         settings={"hidden": 8},
         settings_source="default",

@@ -61,7 +61,16 @@ def test_the_interval_is_centred_and_does_not_depend_on_the_order(values: list[f
 def test_a_result_as_a_dictionary(result: Result) -> None:
     found = result.as_dict()
     assert set(found) == {
-        *("system", "dataset", "split", "protocol", "operator", "settings", "settings_source"),
+        *(
+            "system",
+            "dataset",
+            "split",
+            "protocol",
+            "stop",
+            "operator",
+            "settings",
+            "settings_source",
+        ),
         *("device", "precision", "threads", "nodes", "paper", "runs", "test_accuracy"),
     }
     assert found["runs"][1] == {

@@ -25,13 +25,14 @@ from kryograph.data.splits import PUBLIC, parse_rate, split_name
 from kryograph.engine.cost import EPOCHS
 from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import available_memory, measure
-from kryograph.errors import KryographError, UsageError
+from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.systems import SYSTEMS
 from kryograph.training.loop import Conditions
 from kryograph.training.protocol import Run
+from kryograph.training.stopping import RULES
 
 app = typer.Typer(
     name="kryograph",
@@ -68,6 +69,10 @@ def train(
     protocol: Annotated[
         str, typer.Option(help="'validation' or 'no-validation': may validation labels be seen?")
     ] = "validation",
+    stop: Annotated[
+        str,
+        typer.Option(help="Stop rule: 'paper', or 'li' (of the printed rows without validation)."),
+    ] = "paper",
     settings: Annotated[
         str, typer.Option(help="'default', or 'paper': those published for this column.")
     ] = "default",
@@ -98,7 +103,9 @@ def train(
     if settings == "paper":
         row = paper_settings(system_name, column)
         note(f"Settings: {row.source}, {row.column}." + (f" lr is {row.note}." if row.note else ""))
-    conditions = Conditions(device=device, precision=precision)
+    if stop not in RULES:
+        raise unknown("stop rule", stop, RULES)
+    conditions = Conditions(RULES[stop], device, precision)
     for option, count in (("--seeds", seeds), ("--jobs", jobs)):
         if count is not None and count < 1:
             raise UsageError(f"{option} must be at least 1; it is {count}.")

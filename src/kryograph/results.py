@@ -48,6 +48,7 @@ class Result:
     dataset: str
     split: str
     protocol: str
+    stop: str
     operator: str
     settings: dict[str, Any]
     settings_source: str

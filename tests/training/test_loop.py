@@ -16,7 +16,7 @@ from kryograph.operators import Operator, operator
 from kryograph.systems import system
 from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, nodes_of, train
 from kryograph.training.optimizers import Optimizer
-from kryograph.training.stopping import StopRule
+from kryograph.training.stopping import RULES, StopRule
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
 SHORT = Conditions(rule=StopRule(max_epochs=20))
@@ -111,6 +111,29 @@ def test_without_validation_labels_the_training_score_is_watched(pair: Task) -> 
     assert [epoch.validation_accuracy for epoch in trained.history] == [None] * 8
     assert trained.kept.number == 8  # every epoch ties, and the last one is kept
     assert network.w.item() == weights[-1]
+
+
+class Forgetful(Climber):
+    """In training the node is right from w > 2.2 on only, as if dropout took the rest away."""
+
+    def forward(self, x: Matrix, L: Operator, masks: Masks | None = None) -> Tensor:
+        lost = torch.tensor([[2.2 if self.training else 0.0, 0.0]])
+        return super().forward(x, L, masks) - lost
+
+
+def test_the_rule_of_li_watches_the_training_step_itself(pair: Task) -> None:
+    network = Forgetful()
+    weights: list[float] = []
+    trained = train(
+        on_task(network, pair),
+        pair,
+        Descent(network.parameters(), lr=1.0, weight_decay=0.0),
+        Conditions(rule=RULES["li"]),
+        on_epoch=lambda epoch: weights.append(network.w.item()),
+    )
+    before = [0.0, *weights]  # the weight that each step started from
+    assert trained.kept.number == next(t for t, w in enumerate(before, 1) if w > 2.2)
+    assert len(trained.history) == 200
 
 
 def test_a_penalty_is_part_of_the_loss_and_of_the_step(pair: Task) -> None:

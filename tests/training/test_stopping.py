@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kryograph.training.stopping import StopRule, Watch
+from kryograph.training.stopping import RULES, StopRule, Watch
 
 LOW = 0.5  # a training accuracy below every peak
 
@@ -115,3 +115,13 @@ def test_the_watch_agrees_with_the_rule_word_by_word(
 ) -> None:
     watch = follow(rule, epochs)
     assert (watch.epoch, watch.best_epoch) == by_hand(rule, epochs)
+
+
+def test_a_strict_rule_keeps_the_first_of_equals() -> None:
+    watch = follow(RULES["li"], [(score, 1.0) for score in (0.5, 1.0, 1.0, 0.9, 1.0)])
+    assert (watch.epoch, watch.best_epoch, watch.over) == (5, 2, False)
+
+
+def test_the_rule_of_li_has_200_epochs_whatever_happens() -> None:
+    watch = follow(RULES["li"], [(1.0, 1.0)] + [(0.5, 1.0)] * 300)
+    assert (watch.epoch, watch.best_epoch) == (200, 1)

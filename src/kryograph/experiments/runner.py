@@ -19,6 +19,7 @@ from kryograph.results import Result
 from kryograph.systems import System
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import Run, run
+from kryograph.training.stopping import RULES
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Plan:
             dataset=self.column.dataset,
             split=self.column.split,
             protocol=self.column.protocol,
+            stop=next((n for n, rule in RULES.items() if rule == self.conditions.rule), "own"),
             operator=self.system.operator,
             settings=self.system.settings.as_dict(),
             settings_source=self.settings_source,

@@ -38,7 +38,7 @@ def show_result(result: Result) -> None:
     chosen = ", ".join(f"{name} {value}" for name, value in result.settings.items())
     out.print(
         f"[bold]{result.system}[/] on [bold]{result.dataset}[/], split {result.split}, "
-        f"{result.protocol} protocol, operator {result.operator}",
+        f"{result.protocol} protocol, stop rule {result.stop}, operator {result.operator}",
         soft_wrap=True,
     )
     out.print(f"[dim]settings ({result.settings_source}): {chosen}[/]", soft_wrap=True)

@@ -105,7 +105,7 @@ def train(
     history: list[Epoch] = []
     best = {key: value.clone() for key, value in network.state_dict().items()}
     while not watch.over:
-        loss = _step(forward, labels[training], optimizer, conditions, watch)
+        loss, out = _step(forward, labels[training], optimizer, conditions, watch)
         network.eval()
         with torch.no_grad(), conditions.autocast():
             scores = forward.scored()
@@ -116,6 +116,8 @@ def train(
             right[training.numel() :].double().mean().item() if task.has_validation else None
         )
         score = training_accuracy if validation_accuracy is None else validation_accuracy
+        if conditions.rule.watches_steps:
+            score = (out.argmax(dim=1) == labels[training]).double().mean().item()
         if watch.update(score, training_accuracy):
             # copies: a reference would follow the weights to the last epoch
             for key, value in network.state_dict().items():
@@ -128,8 +130,8 @@ def train(
 
 def _step(
     forward: Forward, targets: Tensor, optimizer: Optimizer, conditions: Conditions, watch: Watch
-) -> Tensor:
-    """One training step; the loss comes without the graph that led to it, whose memory is free."""
+) -> tuple[Tensor, Tensor]:
+    """One training step: its loss and logits, without the graph behind them: its memory is free."""
     forward.network.train()
     optimizer.zero_grad()
     with conditions.autocast():
@@ -141,7 +143,7 @@ def _step(
     _check("loss", loss, watch, optimizer)
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
-    return loss.detach()
+    return loss.detach(), out.detach()
 
 
 def _check(what: str, value: Tensor, watch: Watch, optimizer: Optimizer) -> None:

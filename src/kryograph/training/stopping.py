@@ -1,4 +1,4 @@
-"""When a run ends and which epoch it keeps: the paper's stop rule.
+"""When a run ends and which epoch it keeps: the paper's stop rule, and that of Li, Han, Wu (2018).
 
 With s_t the watched score after epoch t (validation accuracy, or training accuracy where there is
 no validation) and a_t the accuracy on training nodes, both measured without dropout, a run ends at
@@ -10,6 +10,9 @@ the first of
 
 The epoch that is kept is the last that reached the best score. All of it is the state of one run:
 nothing is carried into the next (deviation D5).
+
+The rule of Li, Han, Wu, which made the printed rows without validation, has 200 epochs and keeps
+the first that reached the best accuracy of a training step, with dropout (deviation D31).
 """
 
 from __future__ import annotations
@@ -25,10 +28,21 @@ class StopRule:
     patience: int = 100
     after_peak: int = 200
     peak: float = 0.99
+    strict: bool = False
+    """Whether a tie with the best score is not enough to be kept."""
+    watches_steps: bool = False
+    """Whether the score is the accuracy of the training step, with dropout, on training nodes."""
 
     def __post_init__(self) -> None:
         if min(self.max_epochs, self.patience, self.after_peak) < 1:
             raise ValueError(f"a stop rule counts epochs from 1: {self}")
+
+
+RULES: dict[str, StopRule] = {
+    "paper": StopRule(),
+    "li": StopRule(200, patience=200, after_peak=200, strict=True, watches_steps=True),
+}
+"""Rules by name."""
 
 
 class Watch:
@@ -50,12 +64,12 @@ class Watch:
         self._peaked = False
 
     def update(self, score: float, training_accuracy: float) -> bool:
-        """Record an epoch; true if its score is the best so far or ties with it."""
+        """Record an epoch; true if its score is the best so far (a tie counts, unless strict)."""
         self.epoch += 1
         if training_accuracy >= self.rule.peak and not self._peaked:
             self._peaked = True
             self.last_epoch = min(self.last_epoch, self.epoch + self.rule.after_peak)
-        if score < self.best:
+        if score < self.best or (self.rule.strict and score == self.best):
             return False
         self.best, self.best_epoch = score, self.epoch
         return True
