@@ -51,7 +51,8 @@ def test_a_result_shows_what_was_run_every_run_and_the_mean(
     out, err = capsys.readouterr()
     assert err == ""
     words = " ".join(out.split())
-    assert "truncated-krylov on cora, split 1%, validation protocol, stop rule paper, operator rw" in words
+    assert "truncated-krylov on cora, split 1%, validation protocol" in words
+    assert "stop rule paper, operator rw" in words
     assert "settings (paper, with changed hidden): hidden 8, dropout 0.5" in words
     assert "seed epochs seconds validation % test %" in words
     assert "3 120 1.5 79.0 80.0" in words
