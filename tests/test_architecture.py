@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "experiments": {
         *("errors", "graph", "operators", "data", "engine", "systems", "training", "results")
     },
-    "report": {"errors", "results", "training"},
+    "report": {"errors", "results", "systems", "training"},
     "bench": {
         *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
         *("experiments", "report"),

@@ -28,6 +28,7 @@ from kryograph.engine.machine import available_memory, measure
 from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
+from kryograph.report.catalogue import catalogue
 from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.systems import SYSTEMS
 from kryograph.training.loop import Conditions
@@ -130,8 +131,16 @@ def demo(data_dir: DataDir = None) -> None:
 
 
 @app.command(epilog="Example: kryograph systems --json")
-def systems(as_json: Json = False) -> None:
+def systems(
+    as_json: Json = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the whole catalogue, with all settings.")
+    ] = False,
+) -> None:
     """List the systems that there are."""
+    if markdown:
+        print(catalogue(), end="")
+        return
     entries = [
         {"name": name, "summary": cls.summary, "paper": cls.paper} for name, cls in SYSTEMS.items()
     ]
