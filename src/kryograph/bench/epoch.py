@@ -177,7 +177,7 @@ def compare(case: Case, budget: float) -> dict[str, Any]:
 
     def engine() -> Contestant:
         network = _network(case, task)
-        forward = case.system.forward(network, x, L, nodes, Masks())
+        forward = case.system.engine(network, x, L, nodes, Masks())
         ours = optimizer("rmsprop", network.parameters(), lr=LR, weight_decay=DECAY)
         return Contestant(forward, task, ours)
 

@@ -83,7 +83,7 @@ def measure(name: str, task: Task, budget: float) -> dict[str, Any]:
         start = perf_counter()
         x, L = features_on_device(task.graph, "cpu"), operator(task.graph)
         network = chosen.network(x.shape[1], len(task.classes))
-        forward = chosen.forward(network, x, L, nodes_of(task, "cpu"), Masks())
+        forward = chosen.engine(network, x, L, nodes_of(task, "cpu"), Masks())
         s = chosen.settings
         stepper = optimizer(s.optimizer, network.parameters(), lr=s.lr, weight_decay=s.weight_decay)
         contestant = Contestant(forward, task, stepper)

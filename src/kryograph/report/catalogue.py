@@ -12,10 +12,10 @@ from kryograph.systems.settings import Range, Search
 HEAD = """\
 # Systems
 
-Made by `kryograph systems --markdown`; a test compares the two. Every system is asked for by its name
-(`kryograph train --system NAME`), its settings are changed by `--set NAME=VALUE`, and a search looks for
-better ones where the last column says so. How the systems do: [results](results.md); where they
-differ from what was published: the deviations in [theory](theory.md).
+Made by `kryograph systems --markdown`; a test compares the two. Every system is asked for by its
+name (`kryograph train --system NAME`), its settings are changed by `--set NAME=VALUE`, and a search
+looks for better ones where the last column says so. How the systems do: [results](results.md);
+where they differ from what was published: the deviations in [theory](theory.md).
 """
 
 

@@ -91,7 +91,7 @@ class DCNNSystem(NetworkSystem):
         conv = partial(ScalesConv, scales=powers(s.scales))
         return Stack(conv, features, s.hidden, classes, s.layers, dropout=s.dropout)
 
-    def forward(
+    def engine(
         self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """The original on the rows that a step needs: nothing is diffused after the weights."""

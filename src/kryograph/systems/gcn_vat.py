@@ -10,14 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.graph import Task
 from kryograph.nn.adversarial import Entries, Every, Stored, divergence, perturbed
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.base import register
 from kryograph.systems.gcn import GCNSettings, GCNSystem
 from kryograph.systems.settings import Range, setting
-from kryograph.training.loop import Conditions
 
 DIRECTION = 1_000
 """The layer under which the start direction is drawn: no network has as many."""
@@ -113,13 +111,6 @@ class SVATSystem(GCNSystem):
         """With the penalty."""
         entries = type(self).entries(x)
         return Adversarial(network, x, L, nodes, masks, entries, self.settings)
-
-    def _planned(self, task: Task, conditions: Conditions, masks: Masks) -> Forward:
-        plan = super()._planned(task, conditions, masks)
-        # The penalty belongs to the method: mixed precision must not lose it.
-        if isinstance(plan, Adversarial):
-            return plan
-        return self.forward(plan.network, plan.x, plan.L, plan.nodes, plan.masks)
 
 
 @register(

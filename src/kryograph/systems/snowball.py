@@ -43,7 +43,7 @@ class _AnySnowball(NetworkSystem):
             dropout=s.dropout,
         )
 
-    def forward(
+    def engine(
         self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """On the rows that a step needs."""

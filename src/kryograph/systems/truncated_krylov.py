@@ -52,7 +52,7 @@ class TruncatedKrylovSystem(NetworkSystem):
             classifier=s.classifier,
         )
 
-    def forward(
+    def engine(
         self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """On the rows that a step needs."""
