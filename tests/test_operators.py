@@ -61,8 +61,12 @@ def dense_formula(a: Array, name: str) -> Array:
             elif name == "normalised-laplacian":
                 scaled = a[i, j] / np.sqrt(degree[i] * degree[j]) if a[i, j] else 0
                 out[i, j] = float(i == j and degree[i] > 0) - scaled
-            else:
+            elif name == "affinity":
                 out[i, j] = loops[i, j]
+            else:
+                mean = a[i, j] / degree[i] if a[i, j] else 0
+                there = float(i == j and degree[i] > 0)
+                out[i, j] = there - mean if name == "walk-laplacian" else mean
     return out
 
 
@@ -74,8 +78,9 @@ def dense(found: Operator) -> Array:
 # Said aloud
 
 
-def test_there_are_five() -> None:
-    assert list(OPERATORS) == ["sym", "rw", "laplacian", "normalised-laplacian", "affinity"]
+def test_there_are_seven() -> None:
+    laplacians = ["laplacian", "normalised-laplacian", "affinity", "walk-laplacian"]
+    assert list(OPERATORS) == ["sym", "rw", *laplacians, "neighbour-mean"]
 
 
 @pytest.mark.parametrize("name", ["sym", "rw"])
@@ -101,6 +106,8 @@ def test_a_path_of_three() -> None:
             [0, -np.sqrt(0.5), 1],
         ],
         "affinity": [[1, 1, 0], [1, 1, 1], [0, 1, 1]],
+        "walk-laplacian": [[1, -1, 0], [-1 / 2, 1, -1 / 2], [0, -1, 1]],
+        "neighbour-mean": [[0, 1, 0], [1 / 2, 0, 1 / 2], [0, 1, 0]],
     }
     for name, matrix in said.items():
         np.testing.assert_allclose(
@@ -229,7 +236,8 @@ def test_the_symmetric_flag_is_right(name: str, graph: Graph) -> None:
 
 def test_only_a_walk_on_an_irregular_graph_is_not_symmetric() -> None:
     irregular = {name: operator(toy.star(4), name).symmetric for name in OPERATORS}
-    assert irregular == dict.fromkeys(OPERATORS, True) | {"rw": False}
+    walks = ("rw", "walk-laplacian", "neighbour-mean")
+    assert irregular == dict.fromkeys(OPERATORS, True) | dict.fromkeys(walks, False)
     assert operator(toy.cycle(5), "rw").symmetric
     assert operator(toy.isolated(3), "rw").symmetric
 
@@ -322,7 +330,7 @@ def test_an_unknown_name_is_refused_with_the_nearest(name: str, near: str) -> No
 
 
 def test_an_unknown_name_far_from_all_lists_all() -> None:
-    listed = r"'zzz'. There are: sym, rw, laplacian, normalised-laplacian, affinity\.$"
+    listed = rf"'zzz'. There are: {', '.join(OPERATORS)}\.$"
     with pytest.raises(UsageError, match=listed):
         operator(toy.path(3), "zzz")
 

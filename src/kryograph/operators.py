@@ -10,9 +10,11 @@ name                   L                        true of it
 `laplacian`            D - A                    symmetric, L 1 = 0
 `normalised-laplacian` I - D^{-1/2} A D^{-1/2}  symmetric, spectrum in [0, 2]
 `affinity`             A + I                    symmetric
+`walk-laplacian`       I - D^{-1} A             similar to the normalised Laplacian
+`neighbour-mean`       D^{-1} A                 rows sum to 1, or to 0 without neighbours
 =====================  =======================  ============================================
 
-A node without neighbours keeps its own features under `sym` and `rw`, and has a zero row in both
+A node without neighbours keeps its own features under `sym` and `rw`, and has a zero row in all
 Laplacians, so that the multiplicity of their eigenvalue 0 is the number of components.
 """
 
@@ -167,12 +169,22 @@ def _affinity(adjacency: sp.csr_array) -> sp.sparray:
     return adjacency + sp.eye_array(adjacency.shape[0])
 
 
+def _walk_laplacian(adjacency: sp.csr_array) -> sp.sparray:
+    return sp.diags_array((adjacency.sum(axis=1) > 0).astype(np.float64)) - _mean(adjacency)
+
+
+def _mean(adjacency: sp.csr_array) -> sp.sparray:
+    return sp.diags_array(_power(adjacency.sum(axis=1), -1.0)) @ adjacency
+
+
 OPERATORS: dict[str, Callable[[sp.csr_array], sp.sparray]] = {
     "sym": _symmetric,
     "rw": _random_walk,
     "laplacian": _laplacian,
     "normalised-laplacian": _normalised_laplacian,
     "affinity": _affinity,
+    "walk-laplacian": _walk_laplacian,
+    "neighbour-mean": _mean,
 }
 
 

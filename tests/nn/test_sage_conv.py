@@ -8,7 +8,6 @@ from torch_geometric.nn import SAGEConv as Theirs
 from kryograph.nn.sage import SAGEConv, unit_relu
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from kryograph.systems.walk import neighbour_mean
 from layers import MIXED, close, edge_index_of, random
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -28,7 +27,7 @@ def test_a_layer_is_pytorch_geometrics() -> None:
     sparse = SparseMatrix.from_scipy(sp.csr_array(x.numpy()), dtype=x.dtype)
     expected = theirs(x, edge_index_of(MIXED)[0])
     for given in (x, sparse):
-        assert close(ours(given, neighbour_mean(MIXED)), expected, atol=1e-12)
+        assert close(ours(given, operator(MIXED, "neighbour-mean")), expected, atol=1e-12)
     assert close(expected[ALONE], x[ALONE] @ own + ours.bias)
 
 

@@ -7,8 +7,7 @@ from kryograph.data import toy
 from kryograph.graph import Graph
 from kryograph.operators import operator
 from kryograph.systems import system
-from kryograph.systems.cheby import ChebySystem
-from kryograph.systems.walk import largest_eigenvalue, neighbour_mean, walk_laplacian
+from kryograph.systems.cheby import ChebySystem, largest_eigenvalue
 
 
 def filtered(graph: Graph, laplacian: str, which: str = "sym") -> np.ndarray:
@@ -49,10 +48,10 @@ def test_a_star_walks_back_and_forth() -> None:
     expected = np.zeros((5, 5))
     expected[0, 1:4] = 1 / 3
     expected[1:4, 0] = 1
-    np.testing.assert_allclose(neighbour_mean(star).matrix.toarray(), expected)
+    np.testing.assert_allclose(operator(star, "neighbour-mean").matrix.toarray(), expected)
     there = np.diag([1, 1, 1, 1, 0])
-    np.testing.assert_allclose(walk_laplacian(star).matrix.toarray(), there - expected)
-    assert neighbour_mean(star).matrix.nnz == 6
+    np.testing.assert_allclose(operator(star, "walk-laplacian").matrix.toarray(), there - expected)
+    assert operator(star, "neighbour-mean").matrix.nnz == 6
 
 
 def test_decay_is_the_first_layers_alone_or_everyones() -> None:

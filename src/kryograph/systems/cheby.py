@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.linalg import eigsh
 from torch import nn
 
 from kryograph.graph import Graph
@@ -14,9 +16,12 @@ from kryograph.operators import Operator, operator
 from kryograph.systems.base import register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
 from kryograph.systems.settings import inherited, setting
-from kryograph.systems.walk import largest_eigenvalue, walk_laplacian
 
 LAPLACIANS = ("unscaled", "scaled", "two")
+
+
+DENSE = 32
+"""Up to this many nodes all eigenvalues are computed: Lanczos needs more nodes than vectors."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,7 @@ class ChebySystem(NetworkSystem):
     def diffusion(self, graph: Graph) -> Operator:
         """M."""
         normalised = operator(graph, "normalised-laplacian")
-        laplacian = walk_laplacian(graph) if self.operator == "rw" else normalised
+        laplacian = operator(graph, "walk-laplacian") if self.operator == "rw" else normalised
         if self.settings.laplacian == "unscaled":
             return laplacian
         largest = 2.0
@@ -80,3 +85,13 @@ class ChebySystem(NetworkSystem):
         """The first layer's weights, as in Kipf's code, or all."""
         assert isinstance(network, ChebyNet)
         return None if self.settings.decay_all else [network.convs[0].weight]  # type: ignore[list-item]
+
+
+def largest_eigenvalue(L: Operator) -> float:
+    """That of a symmetric operator."""
+    if L.n <= DENSE:
+        return float(np.linalg.eigvalsh(L.matrix.toarray())[-1])
+    # A start of our own, since SciPy's is another one each time.
+    start = np.random.default_rng(0).standard_normal(L.n)
+    [largest] = eigsh(L.matrix, k=1, which="LA", v0=start, return_eigenvectors=False)
+    return float(largest)

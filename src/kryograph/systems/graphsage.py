@@ -14,7 +14,6 @@ from kryograph.operators import Operator, operator
 from kryograph.systems.base import register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
 from kryograph.systems.settings import inherited, setting
-from kryograph.systems.walk import neighbour_mean
 
 
 @dataclass(frozen=True)
@@ -68,4 +67,4 @@ class GraphSAGESystem(NetworkSystem):
 
     def diffusion(self, graph: Graph) -> Operator:
         """The mean over neighbours, or over them and the node."""
-        return neighbour_mean(graph) if self.settings.root_weight else operator(graph, "rw")
+        return operator(graph, "neighbour-mean" if self.settings.root_weight else "rw")
