@@ -16,7 +16,7 @@ from kryograph.operators import Operator, operator
 from kryograph.systems import system
 from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, nodes_of, train
 from kryograph.training.optimizers import Optimizer
-from kryograph.training.stopping import RULES, StopRule
+from kryograph.training.stopping import RULES, StopRule, exactly
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
 SHORT = Conditions(rule=StopRule(max_epochs=20))
@@ -134,6 +134,14 @@ def test_the_rule_of_li_watches_the_training_step_itself(pair: Task) -> None:
     before = [0.0, *weights]  # the weight that each step started from
     assert trained.kept.number == next(t for t, w in enumerate(before, 1) if w > 2.2)
     assert len(trained.history) == 200
+
+
+def test_a_run_of_exactly_so_many_epochs_keeps_the_last(pair: Task) -> None:
+    weights: list[float] = []
+    network, trained = climb(pair, exactly(5), weights)
+    assert [epoch.validation_accuracy for epoch in trained.history] == [1, 1, 0, 0, 0]
+    assert trained.kept.number == 5
+    assert network.w.item() == weights[4]
 
 
 def test_a_penalty_is_part_of_the_loss_and_of_the_step(pair: Task) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kryograph.training.stopping import RULES, StopRule, Watch
+from kryograph.training.stopping import RULES, StopRule, Watch, exactly
 
 LOW = 0.5  # a training accuracy below every peak
 
@@ -125,3 +125,8 @@ def test_a_strict_rule_keeps_the_first_of_equals() -> None:
 def test_the_rule_of_li_has_200_epochs_whatever_happens() -> None:
     watch = follow(RULES["li"], [(1.0, 1.0)] + [(0.5, 1.0)] * 300)
     assert (watch.epoch, watch.best_epoch) == (200, 1)
+
+
+def test_a_number_of_epochs_can_be_asked_for_exactly() -> None:
+    watch = follow(exactly(7), [(0.0, 1.0)] * 20)
+    assert (watch.epoch, watch.best_epoch) == (7, 7)

@@ -116,7 +116,9 @@ def train(
             right[training.numel() :].double().mean().item() if task.has_validation else None
         )
         score = training_accuracy if validation_accuracy is None else validation_accuracy
-        if conditions.rule.watches_steps:
+        if conditions.rule.watch == "nothing":
+            score = 0.0
+        elif conditions.rule.watch == "step":
             score = (out.argmax(dim=1) == labels[training]).double().mean().item()
         if watch.update(score, training_accuracy):
             # copies: a reference would follow the weights to the last epoch

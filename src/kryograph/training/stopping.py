@@ -30,19 +30,27 @@ class StopRule:
     peak: float = 0.99
     strict: bool = False
     """Whether a tie with the best score is not enough to be kept."""
-    watches_steps: bool = False
-    """Whether the score is the accuracy of the training step, with dropout, on training nodes."""
+    watch: str = "score"
+    """`score`, as above; `step`: the accuracy of the training step, with dropout; `nothing`: every
+    epoch is as good as those before it, and the last one is kept."""
 
     def __post_init__(self) -> None:
+        if self.watch not in ("score", "step", "nothing"):
+            raise ValueError(f"a stop rule watches score, step or nothing: {self}")
         if min(self.max_epochs, self.patience, self.after_peak) < 1:
             raise ValueError(f"a stop rule counts epochs from 1: {self}")
 
 
 RULES: dict[str, StopRule] = {
     "paper": StopRule(),
-    "li": StopRule(200, patience=200, after_peak=200, strict=True, watches_steps=True),
+    "li": StopRule(200, patience=200, after_peak=200, strict=True, watch="step"),
 }
 """Rules by name."""
+
+
+def exactly(epochs: int) -> StopRule:
+    """As many epochs as that, and the last one is kept."""
+    return StopRule(epochs, patience=epochs, after_peak=epochs, watch="nothing")
 
 
 class Watch:
