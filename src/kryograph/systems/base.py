@@ -108,6 +108,12 @@ class System(ABC):
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """Class probabilities on a graph, by weights that were learned on this one or another."""
 
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> npt.NDArray[np.float64]:
+        """What nodes look like to the system just before it decides: N × d, for pictures."""
+        # Without a hidden layer there is nothing but the decision itself.
+        logs: npt.NDArray[np.float64] = np.log(self.apply(weights, graph, classes) + 1e-12)
+        return logs
+
     @abstractmethod
     def _fit(
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]

@@ -188,6 +188,10 @@ class LabelGrowingSystem(System):
         """What was learned last is the inner system's."""
         return self.inner.apply(weights, graph, classes)
 
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> Scores:
+        """As the inner system sees them."""
+        return self.inner.embed(weights, graph, classes)
+
 
 def candidates(task: Task) -> Indices:
     """Nodes that may be given a label: neither labelled nor scored by."""

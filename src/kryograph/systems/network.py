@@ -5,11 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from kryograph.engine.estimate import Estimate, estimate
 from kryograph.engine.forward import Forward, Literal, Nodes
@@ -119,13 +121,34 @@ class NetworkSystem(System):
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """The same network, on any graph with as many features."""
+        return _probabilities(self._learned(weights, graph, classes))
+
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> npt.NDArray[np.float64]:
+        """What the output layer is given, of the last hidden layer; logits if it has no name."""
+        forward = self._learned(weights, graph, classes)
+        seen: list[Tensor] = []
+
+        def look(module: nn.Module, given: tuple[Any, ...]) -> None:
+            blocks = given[0] if isinstance(given[0], list) else [given[0]]
+            seen.append(blocks[-1])
+
+        output = getattr(forward.network, "output", None)
+        if not isinstance(output, nn.Module):
+            return super().embed(weights, graph, classes)
+        output.register_forward_pre_hook(look)
+        _probabilities(forward)
+        found: npt.NDArray[np.float64] = seen[-1].double().numpy()
+        return found
+
+    def _learned(self, weights: Weights, graph: Graph, classes: int) -> Forward:
+        """The network with these weights, on a graph of which nothing is asked but everything."""
         x = features_on_device(graph, "cpu")
         with torch.device("meta"):
             network = self.network(x.shape[1], classes)
         network.load_state_dict(weights, assign=True)
         nobody = torch.empty(0, dtype=torch.int64)
         nodes = Nodes(training=nobody, validation=nobody)
-        return _probabilities(self.engine(network, x, self.diffusion(graph), nodes, Masks()))
+        return self.engine(network, x, self.diffusion(graph), nodes, Masks())
 
 
 @torch.no_grad()

@@ -1,0 +1,142 @@
+"""Choice: which system, for how many epochs, by what it says of labels that are held out.
+
+A system is trained on each fold for the same number of epochs and scored on the held nodes after
+each. The mean of these curves, smoothed, has its best epoch; the system whose best is highest is
+chosen. Held-out predictions are made afterwards, each with the number of epochs that the *other*
+folds chose, so that no label has a say in its own prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kryograph.graph import Graph, Indices
+from kryograph.labelling.folds import Fold
+from kryograph.systems import System
+from kryograph.systems.base import Probabilities
+from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.stopping import exactly
+
+EPOCHS = 200
+"""How long a network trains on a fold."""
+
+SMOOTHING = 15
+"""Over how many epochs a curve is averaged: a few held-out nodes make it jump."""
+
+Step: TypeAlias = Callable[[], None]
+"""Called when another fit is done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A system, and how it did on the folds.
+
+    Args:
+        system: With its settings.
+        curves: Accuracy on the held nodes, folds × epochs; one column if it has no epochs.
+        sizes: How many nodes each fold holds out.
+    """
+
+    system: System
+    curves: npt.NDArray[np.float64]
+    sizes: Indices
+
+    def epochs(self, without: int | None = None) -> int:
+        """The best number of epochs, by all folds, or all but one."""
+        kept = np.arange(len(self.curves)) != without
+        if not kept.any():
+            kept[:] = True
+        mean = np.average(self.curves[kept], axis=0, weights=self.sizes[kept])
+        return len(mean) - int(smoothed(mean)[::-1].argmax())
+
+    @property
+    def accuracy(self) -> float:
+        """That of held-out nodes, after the best number of epochs."""
+        mean = np.average(self.curves, axis=0, weights=self.sizes)
+        return float(smoothed(mean).max())
+
+
+def smoothed(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The mean over neighbouring epochs, fewer at both ends.
+
+    >>> smoothed(np.array([0.0, 1.0]))
+    array([0.5, 0.5])
+    """
+    window = np.ones(min(SMOOTHING, 2 * len(curve) - 1))
+    total = np.convolve(curve, window, mode="same")
+    counts = np.convolve(np.ones_like(curve), window, mode="same")
+    return total / counts
+
+
+def tried(
+    system: System,
+    graph: Graph,
+    labels: Indices,
+    classes: tuple[str, ...],
+    folds: Sequence[Fold],
+    seed: int,
+    step: Step = lambda: None,
+) -> Candidate:
+    """Train the system on every fold and score it as it goes."""
+    curves = []
+    for fold in folds:
+        scores: dict[int, float] = {}
+
+        def note(epoch: Epoch, scores: dict[int, float] = scores) -> None:
+            # A system that fits several times counts its epochs anew: the last fit remains.
+            scores[epoch.number] = epoch.validation_accuracy or 0.0
+
+        task = fold.task(graph, labels, classes, seen=True)
+        found = system.fit(task, seed=seed, conditions=Conditions(exactly(EPOCHS)), on_epoch=note)
+        curves.append([scores[t] for t in sorted(scores)] or [found.validation_accuracy or 0.0])
+        step()
+    sizes = np.array([fold.held.size for fold in folds])
+    return Candidate(system, np.array(curves, dtype=np.float64), sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Predictions for labelled nodes by fits that had not seen their labels.
+
+    Args:
+        nodes: The labelled nodes that were held out at least once.
+        labels: Their classes.
+        probabilities: Theirs, averaged over the draws.
+    """
+
+    nodes: Indices
+    labels: Indices
+    probabilities: Probabilities
+
+    @property
+    def right(self) -> npt.NDArray[np.bool_]:
+        """Whose most probable class is the true one."""
+        return np.asarray(self.probabilities.argmax(axis=1) == self.labels)
+
+
+def held_out(
+    candidate: Candidate,
+    graph: Graph,
+    labels: Indices,
+    classes: tuple[str, ...],
+    folds: Sequence[Fold],
+    seed: int,
+    step: Step = lambda: None,
+) -> HeldOut:
+    """What the system says of each labelled node when its label is hidden."""
+    total = np.zeros((graph.n, len(classes)))
+    times = np.zeros(graph.n)
+    for k, fold in enumerate(folds):
+        task = fold.task(graph, labels, classes, seen=False)
+        conditions = Conditions(exactly(candidate.epochs(without=k)))
+        found = candidate.system.fit(task, seed=seed, conditions=conditions).predict_proba()
+        total[fold.held] += found[fold.held]
+        times[fold.held] += 1
+        step()
+    nodes = np.flatnonzero(times)
+    return HeldOut(nodes, labels[nodes], total[nodes] / times[nodes, None])

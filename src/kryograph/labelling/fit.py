@@ -1,0 +1,156 @@
+"""Label every node of a graph, given the labels of some: choose, train, calibrate, suggest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from kryograph.errors import UsageError
+from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
+from kryograph.labelling.calibration import Calibration, calibrate
+from kryograph.labelling.choice import Candidate, HeldOut, held_out, tried
+from kryograph.labelling.folds import folds
+from kryograph.labelling.suggestions import Suggestion, suggest
+from kryograph.model import Model
+from kryograph.systems import System, system
+from kryograph.systems.base import Probabilities
+from kryograph.training.loop import Conditions
+from kryograph.training.stopping import exactly
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told what is being done, how many fits of it are done, and of how many."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A graph all of whose nodes have a prediction.
+
+    Args:
+        graph: What was labelled.
+        given: The labels that were given, `UNKNOWN` elsewhere.
+        classes: Their names.
+        candidates: The systems that were tried, best first; the first one was chosen.
+        held_out: What it said of given labels that it could not see (not calibrated).
+        model: The final one, trained on every label, with its calibration.
+        epochs: For how many epochs it was trained.
+        raw: Its probabilities before calibration.
+        calibration: Temperature and threshold.
+        suggestions: Nodes to label next.
+    """
+
+    graph: Graph
+    given: Indices
+    classes: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+    held_out: HeldOut
+    model: Model
+    epochs: int
+    raw: Probabilities
+    calibration: Calibration
+    suggestions: tuple[Suggestion, ...]
+
+    @property
+    def probabilities(self) -> Probabilities:
+        """Calibrated, N × C."""
+        return self.calibration.probabilities(self.raw)
+
+    @property
+    def sets(self) -> npt.NDArray[np.bool_]:
+        """Prediction sets, N × C."""
+        return self.calibration.sets(self.probabilities)
+
+    @property
+    def accuracy(self) -> tuple[float, float, float]:
+        """That of held-out labels, with Wilson's 95 % interval."""
+        return wilson(int(self.held_out.right.sum()), len(self.held_out.nodes))
+
+
+def wilson(right: int, n: int) -> tuple[float, float, float]:
+    """A share and its 95 % interval by Wilson's score.
+
+    >>> [round(value, 3) for value in wilson(8, 10)]
+    [0.8, 0.49, 0.943]
+    """
+    z = 1.959964
+    share = right / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return share, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
+
+
+def default_candidates() -> list[System]:
+    """What is tried when nothing is asked for."""
+    return [system("prototypes"), system("truncated-krylov")]
+
+
+def label_nodes(
+    graph: Graph,
+    given: Indices,
+    classes: Sequence[str],
+    *,
+    systems: Sequence[System] | None = None,
+    coverage: float = 0.9,
+    seed: int = 0,
+    suggestions: int = 100,
+    progress: Progress = lambda stage, done, total: None,
+) -> Labelled:
+    """Label every node.
+
+    Args:
+        graph: The whole graph.
+        given: N class numbers, `UNKNOWN` for the nodes to be labelled.
+        classes: Names of the classes.
+        systems: What to choose from; the defaults if None.
+        coverage: How often a prediction set shall have the true class.
+        seed: Fixes folds, weights and dropout.
+        suggestions: How many nodes to suggest for labelling.
+        progress: Told after every fit.
+    """
+    names, given = tuple(classes), np.asarray(given)
+    known = np.flatnonzero(given != UNKNOWN)
+    if np.unique(given[known]).size < 2:
+        raise UsageError("There must be labels of at least two classes.")
+    parts = folds(given, seed)
+    tries = list(systems) if systems is not None else default_candidates()
+    counter = _Counter(progress, len(tries) * len(parts), "choosing")
+    found = [tried(each, graph, given, names, parts, seed, counter.step) for each in tries]
+    ranked = sorted(found, key=lambda candidate: -candidate.accuracy)
+    best = ranked[0]
+    counter = _Counter(progress, len(parts), "checking")
+    held = held_out(best, graph, given, names, parts, seed, counter.step)
+    calibration = calibrate(held.probabilities, held.labels, coverage)
+    progress("training", 0, 1)
+    nobody = np.empty(0, dtype=np.int64)
+    task = Task(graph, Split("all labels", known, nobody, nobody), given, names)
+    epochs = best.epochs()
+    fit = best.system.fit(task, seed=seed, conditions=Conditions(exactly(epochs)))
+    progress("training", 1, 1)
+    probabilities = calibration.probabilities(fit.predict_proba())
+    return Labelled(
+        graph,
+        given,
+        names,
+        tuple(ranked),
+        held,
+        Model.of(best.system, fit),
+        fit.epochs,
+        fit.predict_proba(),
+        calibration,
+        tuple(suggest(graph, given, probabilities, suggestions)),
+    )
+
+
+class _Counter:
+    """Counts fits for the progress of a stage."""
+
+    def __init__(self, progress: Progress, total: int, stage: str) -> None:
+        self.progress, self.total, self.stage, self.done = progress, total, stage, 0
+        progress(stage, 0, total)
+
+    def step(self) -> None:
+        self.done += 1
+        self.progress(self.stage, self.done, self.total)
