@@ -108,6 +108,30 @@ def spmm(quick: Quick = False, as_json: Json = False) -> None:
     return None
 
 
+@app.command(epilog="Example: kryograph bench baselines --quick")
+def baselines(quick: Quick = False, as_json: Json = False) -> None:
+    """An epoch of GCN and GAT against PyTorch Geometric's example scripts."""
+    from kryograph.bench import baselines as benchmark
+
+    result = benchmark.run(quick=quick, on_case=note)
+    if as_json:
+        return _print(result)
+    show_table(
+        ("system", "data set", "ours s", "script s", "ratio"),
+        [
+            (
+                row["system"],
+                row["dataset"],
+                f"{row['kryograph_seconds']:.4f}",
+                f"{row['script_seconds']:.4f}",
+                _ratio(row["speedup"]),
+            )
+            for row in result["epochs"]
+        ],
+    )
+    return None
+
+
 @app.command(epilog="Example: kryograph bench seeds")
 def seeds(quick: Quick = False, as_json: Json = False) -> None:
     """Ten seeds of a default run, start of the workers included, against literal runs in turn."""

@@ -14,6 +14,7 @@ from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
 from kryograph.labelling.calibration import Calibration, calibrate
 from kryograph.labelling.choice import Candidate, HeldOut, held_out, tried
 from kryograph.labelling.folds import folds
+from kryograph.labelling.search import search as searched
 from kryograph.labelling.suggestions import Suggestion, suggest
 from kryograph.model import Model
 from kryograph.systems import System, system
@@ -93,6 +94,7 @@ def label_nodes(
     classes: Sequence[str],
     *,
     systems: Sequence[System] | None = None,
+    search: float | None = None,
     coverage: float = 0.9,
     seed: int = 0,
     suggestions: int = 100,
@@ -105,6 +107,7 @@ def label_nodes(
         given: N class numbers, `UNKNOWN` for the nodes to be labelled.
         classes: Names of the classes.
         systems: What to choose from; the defaults if None.
+        search: For how many seconds to look for better settings of the one that is chosen.
         coverage: How often a prediction set shall have the true class.
         seed: Fixes folds, weights and dropout.
         suggestions: How many nodes to suggest for labelling.
@@ -118,8 +121,17 @@ def label_nodes(
     tries = list(systems) if systems is not None else default_candidates()
     counter = _Counter(progress, len(tries) * len(parts), "choosing")
     found = [tried(each, graph, given, names, parts, seed, counter.step) for each in tries]
-    ranked = sorted(found, key=lambda candidate: -candidate.accuracy)
-    best = ranked[0]
+    best = max(found, key=lambda candidate: candidate.accuracy)
+    if search is not None:
+        best = searched(
+            best,
+            search,
+            seed,
+            lambda each: tried(each, graph, given, names, parts, seed),
+            lambda share: progress("searching", round(100 * share), 100),
+        )
+        found.append(best)
+    ranked = sorted(found, key=lambda candidate: (candidate is not best, -candidate.accuracy))
     counter = _Counter(progress, len(parts), "checking")
     held = held_out(best, graph, given, names, parts, seed, counter.step)
     calibration = calibrate(held.probabilities, held.labels, coverage)

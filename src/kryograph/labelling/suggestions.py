@@ -72,7 +72,8 @@ def suggest(
     for _ in range(min(count, int(free.sum()))):
         worth = np.where(free, (back @ (back @ doubt)) * away, -1.0)
         node = int(worth.argmax())
-        near = np.union1d(neighbours(edges, neighbours(edges, np.array([node]))), [node])
+        one = neighbours(edges, np.array([node]))
+        near = np.union1d(one, np.append(neighbours(edges, one), node))
         like = (given[near] == UNKNOWN) & (first[near] == first[node]) & (near != node)
         found.append(
             Suggestion(

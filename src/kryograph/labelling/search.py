@@ -1,0 +1,78 @@
+"""Search: better settings of a system, by what it says of held-out labels, for a limited time."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kryograph.errors import KryographError, UsageError
+from kryograph.labelling.choice import Candidate
+from kryograph.systems import System, system
+from kryograph.systems.settings import Range
+
+if TYPE_CHECKING:
+    import optuna
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def parse_duration(text: str) -> float:
+    """Seconds that a text such as "90s", "10m" or "1h" names.
+
+    >>> parse_duration("10m")
+    600.0
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if found is None or float(found[1]) <= 0:
+        raise UsageError(f"A duration is a number with s, m or h, such as 10m; it is {text!r}.")
+    return float(found[1]) * UNITS[found[2]]
+
+
+def search(
+    start: Candidate,
+    seconds: float,
+    seed: int,
+    tried: Callable[[System], Candidate],
+    progress: Callable[[float], None] = lambda share: None,
+) -> Candidate:
+    """The best of the settings that a Bayesian optimisation finds in that time, `start` included.
+
+    Args:
+        start: The system whose settings are varied, as it did with its own.
+        seconds: For how long. The trial that is running then is finished.
+        seed: Fixes what is tried; how many are depends on the machine.
+        tried: How a system does on the folds.
+        progress: Told the share of the time that is over.
+    """
+    import optuna  # half a second, which other commands need not wait
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    space = start.system.settings.search_space()
+    best, begun = start, time.monotonic()
+
+    def trial(asked: optuna.Trial) -> float:
+        nonlocal best
+        changes: dict[str, object] = {}
+        for name, where in space.items():
+            if isinstance(where, Range):
+                whole = isinstance(getattr(start.system.settings, name), int)
+                suggest = asked.suggest_int if whole else asked.suggest_float
+                changes[name] = suggest(name, where.low, where.high, log=where.log)  # type: ignore[operator]
+            else:
+                changes[name] = asked.suggest_categorical(name, where)
+        try:
+            made = start.system.settings.replace(changes)
+            found = tried(system(start.system.name, made, operator=start.system.operator))
+        except KryographError:  # a run that diverges, settings that do not go together
+            return 0.0
+        finally:
+            progress(min((time.monotonic() - begun) / seconds, 1.0))
+        if found.accuracy > best.accuracy:
+            best = found
+        return found.accuracy
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study.optimize(trial, timeout=seconds)
+    return best

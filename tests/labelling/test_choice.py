@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kryograph.data import Dataset, synthetic_citations
+from kryograph.graph import UNKNOWN, Indices
+from kryograph.labelling.choice import EPOCHS, Candidate, held_out, smoothed, tried
+from kryograph.labelling.folds import folds
+from kryograph.systems import system
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return synthetic_citations(n=200, classes=3, words=40, seed=2)
+
+
+@pytest.fixture(scope="module")
+def given(data: Dataset) -> Indices:
+    labels = np.full(200, UNKNOWN)
+    labels[:66] = data.labels[:66]
+    return labels
+
+
+def candidate(curves: list[list[float]], sizes: list[int]) -> Candidate:
+    return Candidate(system("gcn"), np.array(curves), np.array(sizes))
+
+
+def test_a_smoothed_curve_is_a_mean_over_neighbours() -> None:
+    curve = np.zeros(40)
+    curve[20] = 1.0
+    found = smoothed(curve)
+    np.testing.assert_allclose(found[13:28], 1 / 15)
+    assert found[12] == found[28] == 0
+
+
+def test_the_best_epoch_is_the_latest_of_equals() -> None:
+    rising = [0.0] * 30 + [1.0] * 70
+    assert candidate([rising, rising], [1, 1]).epochs() == 100
+    falling = [1.0] * 50 + [0.0] * 50
+    assert 40 <= candidate([falling, falling], [1, 1]).epochs() <= 50
+
+
+def test_a_fold_has_no_say_in_its_own_number_of_epochs() -> None:
+    early = [1.0] * 50 + [0.0] * 50
+    late = early[::-1]
+    both = candidate([early, late], [1, 1])
+    assert both.epochs(without=0) == 100
+    assert both.epochs(without=1) <= 50
+
+
+def test_large_folds_count_more() -> None:
+    assert candidate([[1.0], [0.0]], [3, 1]).accuracy == pytest.approx(0.75)
+
+
+def test_a_network_has_a_curve_and_a_closed_form_a_point(data: Dataset, given: Indices) -> None:
+    parts = folds(given, 0)
+    fast = {"hidden": 4, "order": 2}
+    network = tried(system("truncated-krylov", fast), data.graph, given, data.classes, parts, 0)
+    closed = tried(system("prototypes"), data.graph, given, data.classes, parts, 0)
+    assert network.curves.shape == (5, EPOCHS)
+    assert closed.curves.shape == (5, 1)
+    assert closed.epochs() == 1
+    assert 0.5 < closed.accuracy <= 1
+
+
+def test_held_out_predictions_do_not_know_the_labels_they_are_about(
+    data: Dataset, given: Indices
+) -> None:
+    """With labels that mean nothing, nothing can be predicted; a leak would be seen at once."""
+    nonsense = given.copy()
+    known = np.flatnonzero(given != UNKNOWN)
+    nonsense[known] = np.random.default_rng(0).permutation(np.arange(known.size) % 3)
+    parts = folds(nonsense, 0)
+    wide = system("truncated-krylov", {"hidden": 64, "order": 2, "dropout": 0.0, "lr": 0.01})
+    found = tried(wide, data.graph, nonsense, data.classes, parts, 0)
+    held = held_out(found, data.graph, nonsense, data.classes, parts, 0)
+    assert held.nodes.tolist() == known.tolist()
+    assert held.right.mean() < 0.55
+
+
+def test_held_out_predictions_are_those_of_a_fit_without_these_labels(
+    data: Dataset, given: Indices
+) -> None:
+    parts = folds(given, 0)
+    found = tried(system("prototypes"), data.graph, given, data.classes, parts, 0)
+    held = held_out(found, data.graph, given, data.classes, parts, 0)
+    task = parts[2].task(data.graph, given, data.classes, seen=False)
+    alone = system("prototypes").fit(task).predict_proba()
+    at = np.searchsorted(held.nodes, parts[2].held)
+    np.testing.assert_allclose(held.probabilities[at], alone[parts[2].held])
