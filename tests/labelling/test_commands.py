@@ -1,0 +1,226 @@
+"""`kryograph fit`, `predict` and `suggest` from end to end, as a person types them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kryograph import cli
+from kryograph.data import Dataset, synthetic_citations
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return synthetic_citations(n=240, classes=3, words=40, signal=0.7, homophily=0.85, seed=5)
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["kryograph", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def write_tables(data: Dataset, folder: Path, labelled: int = 60) -> tuple[Path, Path]:
+    """The graph as two CSV files; the first nodes have their label."""
+    folder.mkdir(exist_ok=True)
+    edges, nodes = folder / "edges.csv", folder / "nodes.csv"
+    pairs = sp.triu(data.graph.adjacency).tocoo()
+    with edges.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["source", "target"])
+        writer.writerows((f"n{i}", f"n{j}") for i, j in zip(pairs.row, pairs.col, strict=True))
+    words = data.graph.features.toarray()
+    with nodes.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", *(f"w{k}" for k in range(words.shape[1])), "topic"])
+        for i, row in enumerate(words):
+            topic = data.classes[data.labels[i]] if i < labelled else ""
+            writer.writerow([f"n{i}", *(round(float(v), 6) for v in row), topic])
+    return edges, nodes
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def tables(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    return write_tables(data, tmp_path_factory.mktemp("tables"))
+
+
+def test_from_two_tables_to_predictions_a_page_and_a_model(
+    run: Run, tables: tuple[Path, Path], data: Dataset, tmp_path: Path
+) -> None:
+    edges, nodes = tables
+    out = tmp_path / "run"
+    code, said, _ = run("fit", "--edges", edges, "--nodes", nodes, "--label", "topic", "--out", out)
+    assert code == 0
+    assert "240 nodes" in said
+    assert "60 labels of 3 classes" in said
+    assert "Held-out accuracy" in said
+    rows = rows_of(out / "predictions.csv")
+    assert [row["id"] for row in rows] == [f"n{i}" for i in range(240)]
+    assert [row["given"] for row in rows[:2]] == [data.classes[c] for c in data.labels[:2]]
+    assert all(row["given"] == "" for row in rows[60:])
+    right = [row["predicted"] == data.classes[data.labels[i]] for i, row in enumerate(rows)]
+    assert np.mean(right[60:]) > 0.7
+    for row in rows:
+        chances = {name: float(row[f"p({name})"]) for name in data.classes}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["predicted"] == max(chances, key=lambda name: chances[name])
+        assert float(row["probability"]) == chances[row["predicted"]]
+        assert row["predicted"] in row["set"].split(" | ")
+    assert "<html" in (out / "report.html").read_text(encoding="utf-8")
+
+    # The same graph again, by the model: the same answers.
+    new = tmp_path / "new.csv"
+    code, said, _ = run(
+        *("predict", out / "model", "--edges", edges, "--nodes", nodes, "--out", new)
+    )
+    assert code == 0
+    assert "240 nodes labelled" in said
+    for ours, again in zip(rows, rows_of(new), strict=True):
+        assert ours["id"] == again["id"]
+        for name in data.classes:
+            assert float(again[f"p({name})"]) == pytest.approx(float(ours[f"p({name})"]), abs=2e-6)
+
+    code, said, _ = run("suggest", out, "--count", 3, "--json")
+    assert code == 0
+    chosen = json.loads(said)
+    assert len(chosen) == 3
+    assert all(int(row["id"][1:]) >= 60 for row in chosen)
+    code, said, _ = run("suggest", out, "--count", 2)
+    assert code == 0
+    assert chosen[0]["id"] in said
+
+
+def test_a_named_system_and_json(run: Run, tables: tuple[Path, Path], tmp_path: Path) -> None:
+    edges, nodes = tables
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic", "--system", "lp")
+    code, said, _ = run(*command, "--set", "alpha=0.01", "--out", tmp_path / "run", "--json")
+    assert code == 0
+    summary = json.loads(said)
+    assert summary["system"] == "lp"
+    assert summary["settings"] == {"alpha": 0.01}
+    assert summary["labels"] == 60
+    low, high = summary["held_out_accuracy"]["ci95"]
+    assert low < summary["held_out_accuracy"]["mean"] < high
+
+
+def test_a_search_changes_settings_only_for_the_better(
+    run: Run, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = tables
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic")
+    searching = ("--system", "prototypes", "--search", "2s", "--json", "--out", tmp_path / "run")
+    code, said, _ = run(*command, *searching)
+    assert code == 0
+    summary = json.loads(said)
+    assert summary["system"] == "prototypes"
+    assert set(summary["settings"]) == {"hops", "sharpness"}
+
+
+def test_an_output_that_exists_is_kept_unless_asked(
+    run: Run, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = tables
+    out = tmp_path / "run"
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic", "--system", "lp")
+    assert run(*command, "--out", out)[0] == 0
+    before = (out / "predictions.csv").read_bytes()
+    code, _, said = run(*command, "--out", out)
+    assert code == 2
+    assert "exists already" in said
+    assert (out / "predictions.csv").read_bytes() == before
+    assert run(*command, "--out", out, "--overwrite")[0] == 0
+    precious = tmp_path / "thesis"
+    precious.mkdir()
+    (precious / "chapter1.tex").write_text("\\section{Mine}")
+    code, _, said = run(*command, "--out", precious, "--overwrite")
+    assert code == 2
+    assert "not written by kryograph" in said
+    assert (precious / "chapter1.tex").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--label", "topics"), "did you mean 'topic'"),
+        (("--label", "topic", "--coverage", "1.5"), "--coverage must lie between 0 and 1"),
+        (("--label", "topic", "--system", "crystal-ball"), "Unknown system"),
+        (("--label", "topic", "--set", "hidden=3"), "name it with --system"),
+        (("--label", "topic", "--search", "soon"), "A duration is a number"),
+        (("--label", "topic", "--ignore", "w99"), "w99"),
+    ],
+)
+def test_misuse_gets_a_sentence_and_leaves_nothing(
+    run: Run,
+    tables: tuple[Path, Path],
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    edges, nodes = tables
+    out = tmp_path / "run"
+    code, said, complaint = run("fit", "--edges", edges, "--nodes", nodes, *arguments, "--out", out)
+    assert code == 2
+    assert sentence in complaint
+    assert complaint.count("\n") == 1
+    assert said == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_labels_for_all_nodes_or_none_get_a_sentence(
+    run: Run, data: Dataset, tmp_path: Path
+) -> None:
+    for labelled, sentence in ((240, "nothing is left to predict"), (0, "no labels")):
+        edges, nodes = write_tables(data, tmp_path / str(labelled), labelled)
+        command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic")
+        code, _, said = run(*command, "--out", tmp_path / "run")
+        assert code == 2
+        assert sentence in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_predict_says_which_columns_are_missing(
+    run: Run, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = tables
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic")
+    assert run(*command, "--system", "prototypes", "--out", tmp_path / "run")[0] == 0
+    with nodes.open(newline="") as file:
+        rows = list(csv.reader(file))
+    fewer = tmp_path / "fewer.csv"
+    with fewer.open("w", newline="") as file:
+        csv.writer(file).writerows(row[:5] + row[6:] for row in rows)
+    code, _, said = run(
+        *("predict", tmp_path / "run" / "model", "--edges", edges, "--nodes", fewer),
+        *("--out", tmp_path / "new.csv"),
+    )
+    assert code == 2
+    assert "w4" in said
+    assert not (tmp_path / "new.csv").exists()
+
+
+def test_suggest_wants_the_folder_of_a_fit(run: Run, tmp_path: Path) -> None:
+    code, _, said = run("suggest", tmp_path)
+    assert code == 2
+    assert "is" in said
+    assert "the folder of a fit" in said
