@@ -29,10 +29,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "systems": {"errors", "graph", "sparse", "operators", "nn", "engine", "training"},
     "model": {"errors", "graph", "systems"},
     "results": {"errors", "training"},
+    "estimator": {"errors", "graph", "model", "systems", "training"},
     "experiments": {
         *("errors", "graph", "operators", "data", "engine", "systems", "training", "results")
     },
-    "report": {"errors", "results", "systems", "training"},
+    "report": {"errors", "graph", "labelling", "results", "systems", "training"},
+    "labelling": {
+        *("errors", "graph", "operators", "data", "systems", "training", "model", "report")
+    },
     "bench": {
         *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
         *("experiments", "report"),
