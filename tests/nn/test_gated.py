@@ -39,7 +39,7 @@ def test_a_pair_message_is_an_mlp_on_both_states() -> None:
     with torch.no_grad():
         for number, weight in enumerate(message.parameters()):
             weight.copy_(random(*weight.shape, seed=number + 1))
-    mlp = nn.Sequential(nn.Linear(6, 3), nn.ReLU(), nn.Linear(3, 3))
+    mlp = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 3))
     with torch.no_grad():
         mlp[0].weight.copy_(torch.cat([message.receive.weight, message.send.weight]).T)
         mlp[0].bias.copy_(message.receive.bias)
@@ -87,6 +87,35 @@ def test_dropout_acts_on_features_and_on_the_last_state() -> None:
     ]
 
 
+def test_features_may_have_a_rate_of_their_own() -> None:
+    masks = FixedMasks(MIXED.n)
+    net, x = Gated(3, 4, 2, dropout=0.5, feature_dropout=0.0), random(MIXED.n, 3)
+    net(x, operator(MIXED), masks=masks)
+    assert [layer for layer, _, _ in masks.asked] == [1]
+
+
+@pytest.mark.parametrize("message", ["linear", "mlp", "pair"])
+def test_with_the_identity_a_step_starts_as_a_diffusion(message: str) -> None:
+    net, h = Gated(3, 4, 2, 1, message=message, start="identity"), random(MIXED.n, 4)
+    net.reset_parameters(seeded(3))
+    for name in OPERATORS:
+        L = operator(MIXED, name)
+        sent = L @ h
+        assert close(net.message(h, L), sent, 1e-12)
+        keep = torch.sigmoid(sent @ net.gru.weight_ih[4:8].T + h @ net.gru.weight_hh[4:8].T)
+        assert keep.std() > 0.01
+        assert close(net.step(h, [L]), keep * h + (1 - keep) * torch.tanh(sent), 1e-12)
+
+
+def test_the_edges_of_an_operator_are_made_once() -> None:
+    L, message = operator(MIXED), PairMessage(3)
+    message(random(MIXED.n, 3), L)
+    edges, values = L.edge_index(), L.tensor(torch.float64)
+    message(random(MIXED.n, 3), L)
+    assert L.edge_index() is edges
+    assert L.tensor(torch.float64) is values
+
+
 def test_a_linear_message_by_hand() -> None:
     message = LinearMessage(1)
     with torch.no_grad():
@@ -98,3 +127,8 @@ def test_a_linear_message_by_hand() -> None:
 def test_an_unknown_message_is_refused() -> None:
     with pytest.raises(UsageError, match="letter"):
         Gated(1, 1, 1, message="letter")
+
+
+def test_an_unknown_start_is_refused() -> None:
+    with pytest.raises(UsageError, match="finish"):
+        Gated(1, 1, 1, start="finish")

@@ -92,6 +92,19 @@ def test_a_filter_starts_with_the_powers(filter: str) -> None:
     assert torch.allclose(changed, expected) == (filter == "none")
 
 
+@pytest.mark.parametrize("filter", ["ritz", "matrix"])
+def test_the_rate_scales_what_a_filter_has_learned(filter: str) -> None:
+    L = operator(MIXED)
+    basis = lanczos(L, random(13), 4, Parts.of(L.matrix))
+    none, slow, fast = (
+        stirred(FILTERS[filter]((2, 3), 4, 8, rate))(basis, torch.float64)
+        for rate in (0.0, 0.1, 1.0)
+    )
+    torch.testing.assert_close(none, PowerFilter((2, 3), 4, 8)(basis, torch.float64))
+    torch.testing.assert_close(slow - none, (fast - none) / 10)
+    assert not torch.allclose(slow, none)
+
+
 def test_the_filter_of_ritz_values_does_not_depend_on_their_eigenvectors() -> None:
     # All nodes of a cycle but two pair up: equal eigenvalues, and yet the same filter for both.
     L = operator(toy.cycle(8))

@@ -29,7 +29,7 @@ from kryograph.training.stopping import StopRule
 SPLIT = Split("by hand", train=range(45), validation=range(45, 145), test=range(145, 300))
 SHORT = Conditions(rule=StopRule(max_epochs=15))
 LONG = Conditions(rule=StopRule(max_epochs=60))
-CHEAP: dict[str, object] = {"hidden": 8, "order": 4, "lr": 0.1, "optimizer": "adam"}
+CHEAP: dict[str, object] = {"hidden": 8, "order": 4, "lr": 0.05, "optimizer": "adam"}
 
 
 def has(name: str, *settings: str) -> bool:
@@ -220,7 +220,8 @@ def test_the_systems_with_dropout_are_found() -> None:
 
 
 @every_system
-def test_permuted_nodes_give_permuted_output(name: str, data: Dataset) -> None:
+def test_permuted_nodes_give_permuted_output(name: str, data: Dataset, float64: None) -> None:
+    # In float64: sums in another order differ by rounding, which training makes larger.
     n = data.graph.n
     old = np.random.default_rng(0).permutation(n)  # new node i was node old[i]
     new = np.argsort(old)
@@ -233,8 +234,7 @@ def test_permuted_nodes_give_permuted_output(name: str, data: Dataset) -> None:
     moved = replace(data, graph=graph, labels=data.labels[old], public=split)
     plain, permuted = fit(name, data.task()), fit(name, moved.task())
     assert plain.validation_accuracy == permuted.validation_accuracy
-    near = 1e-4 if SYSTEMS[name].uses_seed else 1e-6
-    np.testing.assert_allclose(permuted.predict_proba(), plain.predict_proba()[old], atol=near)
+    np.testing.assert_allclose(permuted.predict_proba(), plain.predict_proba()[old], atol=1e-6)
     assert not np.allclose(permuted.predict_proba(), plain.predict_proba(), atol=1e-2)
 
 
@@ -418,8 +418,8 @@ def test_training_on_rows_equals_training_on_the_whole_graph(
     task = data.task(scattered, validation=validation)
     rows = small(name, **changes)
     # The same network, trained the long way: logits of all nodes in every epoch.
-    long_way = type("WholeGraph", (SYSTEMS[name],), {"forward": NetworkSystem.forward})
-    assert long_way.forward is not SYSTEMS[name].forward
+    long_way = type("WholeGraph", (SYSTEMS[name],), {"engine": NetworkSystem.engine})
+    assert long_way.engine is not SYSTEMS[name].engine
     whole = long_way(rows.settings)
     ours, theirs = (each.fit(task, seed=2, conditions=SHORT) for each in (rows, whole))
     np.testing.assert_allclose(ours.predict_proba(), theirs.predict_proba(), atol=1e-5)

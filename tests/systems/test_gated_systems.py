@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from kryograph.data import synthetic_citations, toy
+from kryograph.engine.forward import Literal, Nodes
 from kryograph.graph import Split, Task
 from kryograph.nn.deep_krylov import DIFFUSION, IDENTITY, DeepKrylov, exponential, geometric
+from kryograph.nn.functional import Masks
 from kryograph.nn.gated import Gated, LinearMessage, MLPMessage, PairMessage
 from kryograph.nn.partition import Partition, Partitioned
+from kryograph.sparse import SparseMatrix
 from kryograph.systems import system
 from kryograph.systems.deep_krylov import DeepKrylovSystem
 from kryograph.systems.ggnn import GGNNSystem
@@ -26,6 +30,8 @@ def task() -> Task:
 
 
 def probabilities(name: str, task: Task, **changes: object) -> np.ndarray:
+    if name in ("ggnn", "gpnn"):
+        changes = {"feature_dropout": 0.0} | changes
     changes = {"dropout": 0.0, "hidden": 8} | changes
     return system(name, changes).fit(task, seed=1, conditions=SHORT).probabilities
 
@@ -64,8 +70,9 @@ def test_mpnn_looks_at_both_ends() -> None:
 
 
 def test_gpnn_with_one_cluster_is_ggnn(task: Task) -> None:
-    plain = probabilities("ggnn", task, layers=2)
-    one, five = (probabilities("gpnn", task, layers=2, clusters=k) for k in (1, 5))
+    same = {"layers": 2, "lr": 0.01}
+    plain = probabilities("ggnn", task, **same)
+    one, five = (probabilities("gpnn", task, clusters=k, **same) for k in (1, 5))
     np.testing.assert_allclose(one, plain, atol=1e-6)
     assert np.abs(five - plain).max() > 1e-3
 
@@ -77,8 +84,48 @@ def test_gpnn_partitions_the_graph_once_for_a_run(task: Task) -> None:
     assert isinstance(L, Partitioned)
     network = made.network(30, 3)
     assert isinstance(network, Partition)
-    assert network.prepared(L) is L
+    assert network.parts(L) == [L.inside, L.across]
     assert network.clusters == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("ggnn", {}),
+        ("ggnn", {"aggregate": "sum"}),
+        ("mpnn", {"layers": 1}),
+        ("gpnn", {"layers": 1, "clusters": 5}),
+        ("gpnn", {"layers": 2, "clusters": 5}),
+    ],
+)
+@pytest.mark.parametrize("operator", ["sym", "rw"])
+def test_the_neighbourhood_of_the_nodes_is_enough(
+    task: Task, name: str, changes: dict[str, object], operator: str
+) -> None:
+    made = system(name, {"dropout": 0.0, "feature_dropout": 0.0} | changes, operator=operator)
+    x, L = SparseMatrix.from_scipy(task.graph.features), made.diffusion(task.graph)
+    network = made.network(30, 3)
+    nodes = Nodes(torch.tensor([5, 2, 40]), torch.tensor([7, 119]))
+    near, whole = (how(network, x, L, nodes, Masks()) for how in (made.forward, Literal))
+    torch.testing.assert_close(near.training(), whole.training())
+    torch.testing.assert_close(near.scored(), whole.scored())
+    few = near._around(torch.tensor([5]))[0].shape[0]
+    assert few < task.graph.n or (name, changes.get("layers")) == ("gpnn", 2)
+
+
+def test_decay_is_the_first_layers_unless_it_is_everyones() -> None:
+    for name in ("ggnn", "mpnn", "gpnn"):
+        made = system(name)
+        network = made.network(5, 3)
+        [weight] = made.decayed(network)
+        assert weight is network.inward.weight
+        assert system(name, {"decay_all": True}).decayed(network) is None
+
+
+def test_a_start_at_random_is_another_network(task: Task) -> None:
+    for name in ("ggnn", "gpnn"):
+        found = [probabilities(name, task, start=start) for start in ("random", "identity")]
+        assert np.abs(found[0] - found[1]).max() > 1e-3
 
 
 def test_deep_krylov_has_one_filter_per_layer() -> None:

@@ -96,6 +96,21 @@ def test_one_cluster_asks_every_node_for_the_same_class(data: Dataset) -> None:
     assert np.unique(classes[candidates(task)]).size == 1
 
 
+def test_m3s_fills_up_with_nodes_whose_cluster_agrees(data: Dataset) -> None:
+    task = data.task()
+    inner = wrapper("m3s").inner.fit(task, conditions=SHORT)
+    quota = np.array([5, 5, 5])
+    agreed = cluster_classes(task, inner, 10, seed=0)
+    chosen = {
+        refill: wrapper("m3s", clusters=10, refill=refill)._choose(task, inner, quota, 0)
+        for refill in (True, False)
+    }
+    for c in range(3):
+        assert (agreed[chosen[True][c]] == c).all()
+        assert set(chosen[False][c]) <= set(chosen[True][c])
+        assert len(chosen[False][c]) <= len(chosen[True][c]) <= 5
+
+
 # What is added
 
 
@@ -125,8 +140,8 @@ def test_what_the_inner_system_is_given(
             assert given.split.test.size == 0
     last = np.setdiff1d(seen.tasks[-1].split.train, SPLIT.train)
     per_class = np.bincount(seen.tasks[-1].labels[last], minlength=3)
-    twice = 2 if name == "union" else 1
-    assert (per_class <= twice * wrapper(name)._quota(task)).all()
+    times = {"union": 2, "multi-stage": 3, "m3s": 3}.get(name, 1)
+    assert (per_class <= times * wrapper(name)._quota(task)).all()
 
 
 @every_wrapper

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from kryograph.data import synthetic_citations
-from kryograph.engine.forward import Nodes
+from kryograph.engine.forward import Literal, Nodes
 from kryograph.graph import Split, Task
-from kryograph.nn import lanczos_net
+from kryograph.nn import ada_lanczos_net, lanczos_net
 from kryograph.nn.functional import Masks
 from kryograph.systems import ada_lnet, lnet, system
 from kryograph.systems.network import features_on_device
@@ -45,7 +45,7 @@ def test_ada_lnet_with_a_frozen_kernel_is_lnet(task: Task, filter: str, operator
 
 @pytest.mark.parametrize("change", [{"filter": "ritz"}, {"steps": 2}, {"drop_features": False}])
 def test_a_setting_changes_the_fit(task: Task, change: dict[str, object]) -> None:
-    settings = SMALL | {"filter": "none"}
+    settings = SMALL | {"filter": "none", "filter_rate": 1.0}
     plain, changed = (
         system("lnet", settings | each).fit(task, conditions=SHORT).predict_proba()
         for each in ({}, change)
@@ -61,13 +61,35 @@ def test_lanczos_runs_once_in_lnet(task: Task, monkeypatch: pytest.MonkeyPatch) 
     assert len(runs) == 1
 
 
+@pytest.mark.parametrize(("through", "expected"), [(False, 1 + 8 + 1), (True, 8 + 8 + 1)])
+def test_lanczos_runs_once_an_epoch_in_ada_lnet(
+    task: Task, through: bool, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = []
+    real = ada_lanczos_net.lanczos
+    monkeypatch.setattr(ada_lanczos_net, "lanczos", lambda *given: runs.append(1) or real(*given))
+    system("ada-lnet", SMALL | {"through_lanczos": through}).fit(task, conditions=SHORT)
+    # The first step, every score, and the best weights at the end; or every step, too.
+    assert len(runs) == expected
+
+
+@pytest.mark.parametrize("through", [False, True])
+def test_a_basis_that_is_used_twice_changes_nothing(
+    task: Task, through: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = system("ada-lnet", SMALL | {"through_lanczos": through})
+    quick = made.fit(task, conditions=SHORT).predict_proba()
+    monkeypatch.setattr(ada_lnet, "AdaLanczosForward", Literal)
+    np.testing.assert_array_equal(quick, made.fit(task, conditions=SHORT).predict_proba())
+
+
 @pytest.mark.parametrize("name", ["lnet", "ada-lnet"])
 def test_what_is_prepared_gives_the_literal_logits(task: Task, name: str) -> None:
     made = system(name, SMALL)
     x, L = features_on_device(task.graph, "cpu"), made.diffusion(task.graph)
     network = made.network(x.shape[1], 3).eval()
     nodes = Nodes(torch.arange(3), torch.arange(3, 6))
-    forward = made.forward(network, x, L, nodes, Masks())
+    forward = made.engine(network, x, L, nodes, Masks())
     assert isinstance(forward, lnet.LanczosForward)
     torch.testing.assert_close(forward.everything(), network(x, L))
     torch.testing.assert_close(forward.scored(), network(x, L)[:6])

@@ -11,7 +11,7 @@ gradients if they are wanted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -158,9 +158,9 @@ class AdaLanczosNet(LanczosNet):
         return double(x), Edges.of(L, x.device), self.start_vector(x)
 
     def adapted(
-        self, x: Matrix, edges: Edges, start: Tensor
+        self, x: Matrix, edges: Edges, start: Tensor, basis: Basis | None = None
     ) -> tuple[Multiplies, Basis, Tensor | None]:
-        """S with the weights that the kernel gives, its basis and c."""
+        """S with the weights that the kernel gives, its basis, unless it is known, and c."""
         weights = torch.ones_like(edges.affinity.values)
         if self.f is not None:
             first, second = self.f
@@ -170,9 +170,9 @@ class AdaLanczosNet(LanczosNet):
         scale = (edges.affinity @ torch.ones_like(start[:, None])).sqrt()
         # Only ratios count; where all degrees are equal, it is 1 to the last digit.
         scale = scale / scale.mean()
-        basis = lanczos(S, start, self.steps, edges.parts)
-        if not self.through_lanczos:
-            basis = replace(basis, q=basis.q.detach(), t=basis.t.detach())
+        if basis is None:
+            with torch.set_grad_enabled(self.through_lanczos and torch.is_grad_enabled()):
+                basis = lanczos(S, start, self.steps, edges.parts)
         return S, basis, scale if self.operator == "rw" else None
 
     def forward(

@@ -39,9 +39,10 @@ class PowerFilter(nn.Module):
         scales: The exponents t.
         steps: K.
         hidden: Width of the filter's hidden layer, if it has one.
+        rate: How fast the filter learns; 1 is as fast as a weight of the layer.
     """
 
-    def __init__(self, scales: Sequence[int], steps: int, hidden: int) -> None:
+    def __init__(self, scales: Sequence[int], steps: int, hidden: int, rate: float = 1.0) -> None:
         super().__init__()
         self.scales = tuple(scales)
 
@@ -60,8 +61,9 @@ class _LearnedFilter(PowerFilter):
     Without the powers the filter starts as noise, which small training sets do not unlearn.
     """
 
-    def __init__(self, scales: Sequence[int], steps: int, hidden: int) -> None:
+    def __init__(self, scales: Sequence[int], steps: int, hidden: int, rate: float = 1.0) -> None:
         super().__init__(scales, steps, hidden)
+        self.rate = rate
         width = len(self.scales) * self.entries(steps)
         self.first, self.second = Dense(width, hidden), Dense(hidden, width)
         self.reset_parameters()
@@ -84,7 +86,7 @@ class _LearnedFilter(PowerFilter):
         hidden = torch.relu(self.first(x))
         # A step of Adam moves every weight by its learning rate: a sum over many hidden units
         # would move the filter by many times that, a mean does not.
-        out: Tensor = x + self.second(hidden) / hidden.shape[1]
+        out: Tensor = x + self.second(hidden) * (self.rate / hidden.shape[1])
         return out
 
 
@@ -232,6 +234,7 @@ class LanczosNet(Layered):
         long: Scales of those in the Krylov space.
         filter: "ritz", "matrix" or "none".
         filter_hidden: Width of the filter's hidden layer.
+        filter_rate: How fast the filter learns, compared with the other weights.
         dropout: Rate, on the input of every layer.
         drop_features: Whether that includes the features.
         operator: Which L to make of an `edge_index`.
@@ -256,6 +259,7 @@ class LanczosNet(Layered):
         long: Sequence[int] = LONG,
         filter: str = "ritz",
         filter_hidden: int = 128,
+        filter_rate: float = 0.1,
         dropout: float = 0.0,
         drop_features: bool = True,
         operator: str = "sym",
@@ -266,7 +270,7 @@ class LanczosNet(Layered):
         self.steps, self.operator, self.drop_features = steps, operator, drop_features
         widths = [in_channels, *[hidden_channels] * layers, out_channels]
         self.convs = nn.ModuleList(
-            LanczosConv(i, o, FILTERS[filter](long, steps, filter_hidden), short)
+            LanczosConv(i, o, FILTERS[filter](long, steps, filter_hidden, filter_rate), short)
             for i, o in pairwise(widths)
         )
         self.register_buffer("start", torch.empty(in_channels))

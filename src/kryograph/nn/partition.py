@@ -7,6 +7,7 @@ as long as they decide it, not by the order of the nodes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,16 +104,19 @@ class Partition(Gated):
         super().__init__(*arguments, **options)
         self.clusters = clusters
 
-    def prepared(self, L: Diffusion) -> Diffusion:
-        """The operator in two parts; one that is so already stays as it is."""
+    def parts(self, L: Diffusion) -> Sequence[Operator]:
+        """The operator inside clusters, and between them; one that has these already keeps them."""
         assert isinstance(L, Operator)
-        return L if isinstance(L, Partitioned) else partitioned(L, self.clusters)
+        both = L if isinstance(L, Partitioned) else partitioned(L, self.clusters)
+        assert both.inside is not None
+        assert both.across is not None
+        return [both.inside, both.across]
 
-    def step(self, h: Tensor, L: Diffusion) -> Tensor:
+    def step(self, h: Tensor, parts: Sequence[Diffusion]) -> Tensor:
         """The states after a pass."""
-        assert isinstance(L, Partitioned)
-        assert L.inside is not None
-        assert L.across is not None
-        h = super().step(h, L.inside)
-        cut = torch.from_numpy(np.diff(L.across.matrix.indptr) > 0).to(h.device)
-        return torch.where(cut[:, None], super().step(h, L.across), h)
+        inside, across = parts
+        assert isinstance(across, Operator)
+        h = super().step(h, [inside])
+        cut = torch.from_numpy(np.flatnonzero(np.diff(across.matrix.indptr))).to(h.device)
+        changed = self.gru(self.message(h, across)[cut], h[cut])
+        return h.index_copy(0, cut, changed.to(h.dtype))

@@ -28,8 +28,8 @@ class SVATSettings(GCNSettings):
     """Settings of sparse virtual adversarial training, beside those of GCN."""
 
     epsilon: float = setting(
-        0.1,
-        "length of the change, relative to that of a node's features (near Feng et al. 2019)",
+        0.3,
+        "length of the change, relative to that of a node's features; by validation",
         low=0,
         below=1e3,
         search=Range(0.01, 3, log=True),

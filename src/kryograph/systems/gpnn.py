@@ -10,8 +10,7 @@ from kryograph.graph import Graph
 from kryograph.nn.partition import Partition, partitioned
 from kryograph.operators import Operator
 from kryograph.systems.base import register
-from kryograph.systems.ggnn import GatedSettings
-from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.ggnn import CHOSEN, GatedSettings, GatedSystem
 from kryograph.systems.settings import Range, inherited, setting
 
 
@@ -19,7 +18,10 @@ from kryograph.systems.settings import Range, inherited, setting
 class GPNNSettings(GatedSettings):
     """Settings of GPNN."""
 
-    layers: int = inherited(NetworkSettings, "layers", 2, "number of passes (the authors: 3 to 5)")
+    layers: int = inherited(
+        GatedSettings, "layers", 2, f"number of passes (the authors: 3 to 5); {CHOSEN}"
+    )
+    lr: float = inherited(GatedSettings, "lr", 0.01)
     clusters: int = setting(
         10, "number of clusters (the authors: 5 to 20)", low=1, below=100_000, search=Range(2, 50)
     )
@@ -32,15 +34,14 @@ class GPNNSettings(GatedSettings):
     equation="h ← GRU(L_in h W, h), then h ← GRU(L_cut h W, h), L = L_in + L_cut; logits = h W_out",
     settings=GPNNSettings,
 )
-class GPNNSystem(NetworkSystem):
+class GPNNSystem(GatedSystem):
     """Linear messages; clusters by flood fill."""
 
     def network(self, features: int, classes: int) -> nn.Module:
         """The network of the settings."""
         s = self.settings
-        return Partition(
-            *(features, s.hidden, classes, s.layers), clusters=s.clusters, dropout=s.dropout
-        )
+        size = (features, s.hidden, classes, s.layers)
+        return Partition(*size, clusters=s.clusters, **self.options())
 
     def diffusion(self, graph: Graph) -> Operator:
         """L in two parts: inside clusters, and between them."""

@@ -109,6 +109,11 @@ class M3SSettings(StageSettings):
         below=1_000_000,
         search=(50, 100, 200, 400),
     )
+    refill: bool = setting(
+        True,
+        "the t surest nodes of those whose cluster agrees, by validation; if false, those of the t "
+        "surest whose cluster agrees (Sun, Lin, Zhu 2020)",
+    )
 
 
 @dataclass(frozen=True)
@@ -175,7 +180,7 @@ class LabelGrowingSystem(System):
             fit = self.inner.fit(task, seed=seed, conditions=conditions, on_epoch=on_epoch)
             epochs = fit.epochs
         for _ in range(stages):
-            chosen = self._choose(now, fit, self._quota(task) // stages, seed)
+            chosen = self._choose(now, fit, self._quota(task), seed)
             if fit is not None and not any(nodes.size for nodes in chosen.values()):
                 break  # the same fit would follow, and choose nothing again
             now = grown(now, chosen)
@@ -326,7 +331,7 @@ class IntersectionSystem(_Both):
     "multi-stage",
     summary="Self-training in several stages.",
     paper=SUN,
-    equation="in each stage, class c gets the next t_c / stages nodes of self-training",
+    equation="in each stage, class c gets the next t_c nodes of self-training",
     settings=MultiStageSettings,
 )
 class MultiStageSystem(SelfTrainingSystem):
@@ -349,8 +354,11 @@ class M3SSystem(MultiStageSystem):
     def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
         assert fit is not None
         agreed = cluster_classes(task, fit, self.settings.clusters, seed)
-        chosen = super()._choose(task, fit, quota, seed)
-        return {c: nodes[agreed[nodes] == c] for c, nodes in chosen.items()}
+        nodes = candidates(task)
+        if self.settings.refill:
+            predicted = fit.predict_proba().argmax(axis=1)
+            return surest(fit, nodes[agreed[nodes] == predicted[nodes]], quota)
+        return {c: some[agreed[some] == c] for c, some in surest(fit, nodes, quota).items()}
 
 
 def cluster_classes(task: Task, fit: Fit, clusters: int, seed: int) -> Indices:
