@@ -34,21 +34,23 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("errors", "graph", "operators", "data", "engine", "systems", "training", "results")
     },
     "report": {"errors", "graph", "labelling", "results", "systems", "training"},
-    "labelling": {
-        *("errors", "graph", "operators", "data", "systems", "training", "model", "report")
+    "labelling": {"errors", "graph", "operators", "systems", "training", "model"},
+    "own_graph": {
+        *("errors", "graph", "data", "labelling", "model", "report", "systems"),
     },
     "bench": {
         *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
         *("experiments", "report"),
     },
     "cli": {
-        *("", "errors", "data", "engine", "systems", "training"),
+        *("", "errors", "data", "engine", "own_graph", "systems", "training"),
         *("experiments", "results", "report", "bench"),
     },
     "__main__": {"cli"},
     "__init__": {"data", "graph", "operators", "systems", "training", "model", "errors"},
 }
-FOR_TYPES_ONLY = {"training": {"data", "systems"}}
+DEFERRED = {"training": {"data", "systems"}, "graph": {"data"}}
+"""What is imported for types only, or when a function is called."""
 
 
 def part_of(path: Path) -> str:
@@ -58,11 +60,13 @@ def part_of(path: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool]]:
-    """Each part of kryograph that a file imports ("" is the top), and whether for types only."""
+    """Each part of kryograph that a file imports ("" is the top), and whether not at once."""
 
-    def visit(node: ast.AST, types_only: bool) -> Iterator[tuple[str, bool]]:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            types_only = True
+    def visit(node: ast.AST, deferred: bool) -> Iterator[tuple[str, bool]]:
+        if isinstance(node, ast.FunctionDef) or (
+            isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        ):
+            deferred = True
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -72,9 +76,9 @@ def imports(path: Path) -> Iterator[tuple[str, bool]]:
             names = [f"{node.module}.{alias.name}" for alias in node.names]
         for name in names:
             if name.split(".")[0] == "kryograph":
-                yield [*name.split("."), ""][1], types_only
+                yield [*name.split("."), ""][1], deferred
         for child in ast.iter_child_nodes(node):
-            yield from visit(child, types_only)
+            yield from visit(child, deferred)
 
     yield from visit(ast.parse(path.read_text("utf-8")), False)
 
@@ -101,10 +105,10 @@ def test_no_two_parts_may_import_each_other() -> None:
 @every_module
 def test_imports_point_one_way(path: Path) -> None:
     part = part_of(path)
-    for imported, types_only in imports(path):
+    for imported, deferred in imports(path):
         allowed = MAY_IMPORT[part] | {part}
-        if types_only:
-            allowed |= FOR_TYPES_ONLY.get(part, set())
+        if deferred:
+            allowed |= DEFERRED.get(part, set())
         assert imported in allowed, f"{dotted(path)} imports kryograph.{imported}"
 
 

@@ -18,6 +18,7 @@ import torch
 import typer
 
 import kryograph
+from kryograph import own_graph as own
 from kryograph.bench import commands as bench
 from kryograph.data import DATASETS, fetch, load
 from kryograph.data.catalogue import entry
@@ -45,6 +46,13 @@ app = typer.Typer(
 data_app = typer.Typer(rich_markup_mode=None, help="Files of the data sets.")
 app.add_typer(data_app, name="data")
 app.add_typer(bench.app, name="bench")
+app.command(
+    epilog="Example: kryograph fit --edges edges.csv --nodes nodes.csv --label topic --out run"
+)(own.fit)
+app.command(
+    epilog="Example: kryograph predict run/model --edges e.csv --nodes n.csv --out new.csv"
+)(own.predict)
+app.command(epilog="Example: kryograph suggest run --count 5")(own.suggest)
 
 DataDir = Annotated[
     Path | None,

@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Features: TypeAlias = "npt.NDArray[np.floating] | sp.csr_array"
+Matrix: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
 
 UNKNOWN = -1
 """The label of a node whose class is not known, or not to be seen."""
@@ -108,7 +110,7 @@ class Graph:
         n: int,
         *,
         weights: npt.ArrayLike | None = None,
-        features: npt.ArrayLike | sp.sparray | sp.spmatrix | None = None,
+        features: Matrix | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
         """The undirected graph of a 2 × E list of node pairs, given in one direction or both.
@@ -135,7 +137,8 @@ class Graph:
 
         loops = pairs[0] == pairs[1]
         source, target, values = pairs[0, ~loops], pairs[1, ~loops], values[~loops]
-        directed = np.unique(source * n + target).size
+        # Sorted, since np.unique hashes, which takes seconds for a million edges.
+        directed = int(np.count_nonzero(np.diff(np.sort(source * n + target), prepend=-1)))
         low, high = np.minimum(source, target), np.maximum(source, target)
         key, at = np.unique(low * n + high, return_inverse=True)
         heaviest = np.zeros(key.size)
@@ -169,6 +172,49 @@ class Graph:
             weights=None if weight is None else weight.detach().cpu().double().numpy(),
             features=features,
         )
+
+    @classmethod
+    def from_scipy(
+        cls,
+        adjacency: sp.sparray | sp.spmatrix,
+        *,
+        features: Matrix | None = None,
+        names: Sequence[str] | None = None,
+    ) -> Graph:
+        """The graph of a square matrix of weights; what is not symmetric is made so."""
+        given = _canonical(adjacency).tocoo()
+        if given.ndim != 2 or given.shape[0] != given.shape[1]:
+            raise UsageError(f"The adjacency must be square; it is {given.shape}.")
+        pairs = np.stack([given.row, given.col]).astype(np.int64)
+        n = given.shape[0]
+        return cls.from_edges(pairs, n, weights=given.data, features=features, names=names)
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, *, weight: str = "weight", features: Matrix | None = None
+    ) -> Graph:
+        """The graph of a networkx one, its nodes in their order there, named by their text.
+
+        Directions are dropped; an edge without the attribute `weight` has weight 1.
+        """
+        number = {node: at for at, node in enumerate(graph.nodes)}
+        names = [str(node) for node in number]
+        edges = list(graph.edges(data=weight, default=1.0))
+        return cls.from_edges(
+            [[number[edge[end]] for edge in edges] for end in (0, 1)],
+            len(names),
+            weights=[edge[-1] for edge in edges],
+            features=features,
+            names=names,
+        )
+
+    @classmethod
+    def from_tables(cls, edges: Path | str, nodes: Path | str | None = None, **how: Any) -> Graph:
+        """The graph of two tables, or of a file; see `kryograph.data.tables.read_tables`."""
+        from kryograph.data.tables import read_tables  # reading lies above graphs
+
+        path = None if nodes is None else Path(nodes)
+        return read_tables(Path(edges), path, **{"label": None, **how}).graph
 
     def to_pyg(self) -> Data:
         """A PyTorch Geometric `Data` with dense `x`, `edge_index` both ways, and `edge_weight`."""
@@ -331,7 +377,7 @@ def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
     return copy
 
 
-def _as_features(features: npt.ArrayLike | sp.sparray | sp.spmatrix) -> Features:
+def _as_features(features: Matrix) -> Features:
     copy = _canonical(features) if sp.issparse(features) else np.array(features)
     return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
 

@@ -8,8 +8,8 @@ from kryograph.labelling.calibration import (
     best_temperature,
     calibrate,
     reliability,
-    tempered,
 )
+from kryograph.systems.blend import tempered
 
 
 def drawn(n: int, seed: int, sharpness: float) -> tuple[np.ndarray, np.ndarray]:

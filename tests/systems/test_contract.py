@@ -60,6 +60,10 @@ def data() -> Dataset:
 def small(name: str, *, operator: str = "sym", **changes: object) -> System:
     """The system with few units, and nothing dropped unless it is asked for; so for one inside."""
     inner = inner_of(name)
+    if has(name, "members"):
+        krylov = ",".join(f"{k}={v}" for k, v in (cheap("truncated-krylov") | changes).items())
+        members = {"members": f"prototypes:rounds=2 + truncated-krylov:{krylov}"}
+        return system(name, members, operator=operator)
     if inner is not None:
         own = {k: v for k, v in changes.items() if has(name, k)}
         inside = cheap(inner) | {k: v for k, v in changes.items() if k not in own}

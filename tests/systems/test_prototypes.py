@@ -57,3 +57,21 @@ def test_sharpness_changes_how_sure_it_is_and_not_the_class() -> None:
     soft, sharp = (system("prototypes", {"sharpness": s}).fit(task) for s in (1.0, 50.0))
     assert soft.predict() == sharp.predict()
     assert (soft.predict_proba().max(axis=1) < sharp.predict_proba().max(axis=1)).all()
+
+
+def test_unlabelled_nodes_pull_a_mean_towards_themselves() -> None:
+    # A label at 10 degrees, the rest of its class at 40; the other class at 90 and 95.
+    angles = np.deg2rad([10, 40, 40, 40, 90, 95])
+    x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    task = task_of(Graph(toy.isolated(6).adjacency, x), {0: 0, 4: 1})
+    for pull, expected in ((0.0, 10.0), (1.0, 25.0)):
+        changes = {"hops": 0, "rounds": 1, "pull": pull, "sharpness": 500.0}
+        found = system("prototypes", changes).fit(task).weights["prototypes"][0].numpy()
+        assert np.rad2deg(np.arctan2(found[1], found[0])) == pytest.approx(expected, abs=0.5)
+
+
+def test_rounds_leave_a_class_without_labels_alone() -> None:
+    task = task_of(toy.two_cliques(5), {0: 0, 9: 2}, classes=3)
+    found = system("prototypes", {"rounds": 3}).fit(task)
+    assert not found.predict_proba()[:, 1].any()
+    assert found.predict() == ["a"] * 5 + ["c"] * 5

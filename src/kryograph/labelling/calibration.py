@@ -17,21 +17,10 @@ from scipy.optimize import minimize_scalar
 
 from kryograph.graph import Indices
 from kryograph.systems.base import Probabilities
+from kryograph.systems.blend import tempered
 
 SMALLEST = 1e-12
 """Probabilities are at least this before their logarithm is taken."""
-
-
-def tempered(probabilities: Probabilities, temperature: float) -> Probabilities:
-    """p^{1/T}, rows summing to one again.
-
-    >>> tempered(np.array([[0.8, 0.2]]), 2.0).round(3)
-    array([[0.667, 0.333]])
-    """
-    logs = np.log(np.maximum(probabilities, SMALLEST)) / temperature
-    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    result: Probabilities = powers / powers.sum(axis=1, keepdims=True)
-    return result
 
 
 def best_temperature(probabilities: Probabilities, labels: Indices) -> float:

@@ -47,7 +47,9 @@ class Candidate:
     sizes: Indices
 
     def epochs(self, without: int | None = None) -> int:
-        """The best number of epochs, by all folds, or all but one."""
+        """The best number of epochs, by all folds, or all but one; no curve, no choice."""
+        if self.curves.shape[1] == 1:
+            return EPOCHS
         kept = np.arange(len(self.curves)) != without
         if not kept.any():
             kept[:] = True

@@ -13,7 +13,7 @@ from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
 from kryograph.labelling.calibration import Calibration, calibrate
 from kryograph.labelling.choice import Candidate, HeldOut, held_out, tried
-from kryograph.labelling.folds import folds
+from kryograph.labelling.folds import FEW, folds
 from kryograph.labelling.search import search as searched
 from kryograph.labelling.suggestions import Suggestion, suggest
 from kryograph.model import Model
@@ -83,9 +83,10 @@ def wilson(right: int, n: int) -> tuple[float, float, float]:
     return share, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
 
 
-def default_candidates() -> list[System]:
-    """What is tried when nothing is asked for."""
-    return [system("prototypes"), system("truncated-krylov")]
+def default_candidates(labels: int) -> list[System]:
+    """What is tried when nothing is asked for; a network alone only if there are labels enough."""
+    blend, refined = system("blend"), system("prototypes", {"rounds": 5})
+    return [blend, refined, *([system("truncated-krylov")] if labels > FEW else [])]
 
 
 def label_nodes(
@@ -118,7 +119,7 @@ def label_nodes(
     if np.unique(given[known]).size < 2:
         raise UsageError("There must be labels of at least two classes.")
     parts = folds(given, seed)
-    tries = list(systems) if systems is not None else default_candidates()
+    tries = list(systems) if systems is not None else default_candidates(known.size)
     counter = _Counter(progress, len(tries) * len(parts), "choosing")
     found = [tried(each, graph, given, names, parts, seed, counter.step) for each in tries]
     best = max(found, key=lambda candidate: candidate.accuracy)

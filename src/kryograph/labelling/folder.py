@@ -77,13 +77,15 @@ def write_predictions(
         writer.writerow([*head, *(f"p({name})" for name in classes)])
         for node, name in enumerate(names):
             label = (
-                [] if given is None else ["" if given[node] == UNKNOWN else classes[given[node]]]
+                []
+                if given is None
+                else ["" if given[node] == UNKNOWN else classes[int(given[node])]]
             )
             row = probabilities[node]
-            likely = SEPARATOR.join(classes[c] for c in np.flatnonzero(sets[node]))
+            likely = SEPARATOR.join(classes[int(c)] for c in np.flatnonzero(sets[node]))
             chances = [f"{p:.6f}" for p in row]
             writer.writerow(
-                [name, *label, classes[best[node]], chances[best[node]], likely, *chances]
+                [name, *label, classes[int(best[node])], chances[best[node]], likely, *chances]
             )
 
 

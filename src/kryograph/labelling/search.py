@@ -57,9 +57,11 @@ def search(
         changes: dict[str, object] = {}
         for name, where in space.items():
             if isinstance(where, Range):
-                whole = isinstance(getattr(start.system.settings, name), int)
-                suggest = asked.suggest_int if whole else asked.suggest_float
-                changes[name] = suggest(name, where.low, where.high, log=where.log)  # type: ignore[operator]
+                if isinstance(getattr(start.system.settings, name), int):
+                    low, high = round(where.low), round(where.high)
+                    changes[name] = asked.suggest_int(name, low, high, log=where.log)
+                else:
+                    changes[name] = asked.suggest_float(name, where.low, where.high, log=where.log)
             else:
                 changes[name] = asked.suggest_categorical(name, where)
         try:

@@ -10,6 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from kryograph.results import Result
 from kryograph.training.loop import Epoch
@@ -133,3 +134,22 @@ def _line(run: Run) -> str:
     score = run.validation_accuracy
     validation = "" if score is None else f", validation {percent(score)} %"
     return f"seed {run.seed}: {run.epochs} epochs in {run.seconds:.1f} s{validation}"
+
+
+def show_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table of texts, as they are."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in headings:
+        table.add_column(heading)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    out.print(table)
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error for work in stages: call it with a stage and its share done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda stage, share: bar.update(task, description=stage, completed=share)

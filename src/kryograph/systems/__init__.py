@@ -2,6 +2,7 @@
 
 from kryograph.systems import (
     ada_lnet,
+    blend,
     cheby,
     dcnn,
     deep_krylov,
@@ -27,6 +28,7 @@ __all__ = [
     "Fit",
     "System",
     "ada_lnet",
+    "blend",
     "cheby",
     "dcnn",
     "deep_krylov",

@@ -20,7 +20,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Indices, Split, Task
@@ -366,6 +365,8 @@ def cluster_classes(task: Task, fit: Fit, clusters: int, seed: int) -> Indices:
 
     -1 for nodes whose label is known.
     """
+    from sklearn.cluster import KMeans  # slow to import, and nobody else needs it
+
     embedding = np.log(fit.predict_proba() + 1e-12)
     # Sorted, so that the order of the nodes does not matter to where k-means starts.
     points, at, counts = np.unique(embedding, axis=0, return_inverse=True, return_counts=True)

@@ -2,6 +2,10 @@
 
 The blocks X, LX, …, L^K X are averaged, rows are scaled to unit length, and a node is scored by
 the cosine to the mean of each class's labelled nodes. Nothing is trained.
+
+The mean of two or three nodes is a poor one. With `rounds`, unlabelled nodes have a say: each gives
+itself to the classes by its probabilities, and a prototype becomes the mean of the labelled nodes
+and of these, the latter counting as `pull` labels. With many labels that is next to nothing.
 """
 
 from __future__ import annotations
@@ -32,6 +36,16 @@ class PrototypesSettings(Settings):
     sharpness: float = setting(
         20.0, "by which cosines are multiplied before the softmax", low=1e-6, below=1e6
     )
+    rounds: int = setting(
+        0, "how often unlabelled nodes improve the means", low=0, below=10_000, search=(0, 5, 10)
+    )
+    pull: float = setting(
+        5.0,
+        "how many labels the unlabelled nodes of a class count as; by validation nodes",
+        low=0,
+        below=1e6,
+        search=Range(0.5, 20, log=True),
+    )
 
 
 @register(
@@ -55,10 +69,17 @@ class PrototypesSystem(System):
         train = torch.from_numpy(nodes.copy()).to(diffused.device)
         labels = torch.from_numpy(task.labels[nodes]).to(diffused.device)
         sums = diffused.new_zeros(len(task.classes), diffused.shape[1])
+        given = normalize(sums.index_add_(0, labels, diffused[train]), dim=1)
         weights = {
-            "prototypes": normalize(sums.index_add_(0, labels, diffused[train]), dim=1),
+            "prototypes": given,
             "labelled": labels.bincount(minlength=len(task.classes)),
         }
+        for _ in range(self.settings.rounds):
+            shares = torch.from_numpy(self._compared(diffused, weights)).to(diffused)
+            shares[train] = 0
+            taken = normalize(shares.T @ diffused, dim=1)
+            counts = weights["labelled"][:, None].to(diffused)
+            weights["prototypes"] = normalize(counts * given + self.settings.pull * taken, dim=1)
         return Fit(task, self._compared(diffused, weights), 0, weights)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:

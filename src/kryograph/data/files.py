@@ -1,0 +1,118 @@
+"""The bytes of a file that somebody hands in, and which of the known kinds they are."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from enum import Enum
+from pathlib import Path
+
+from kryograph.errors import UsageError
+
+
+class Kind(Enum):
+    """What a file is, by its first bytes, or by its name where the bytes do not tell."""
+
+    DELIMITED = "a table of text"
+    PARQUET = "Parquet"
+    NPZ = "NumPy arrays"
+    GRAPHML = "GraphML"
+    GEXF = "GEXF"
+    EDGE_LIST = "an edge list"
+
+    @property
+    def whole(self) -> bool:
+        """Whether it brings the nodes and all they have with it, not the edges alone."""
+        return self in (Kind.NPZ, Kind.GRAPHML, Kind.GEXF)
+
+
+_SUFFIXES = {
+    ".parquet": Kind.PARQUET,
+    ".pq": Kind.PARQUET,
+    ".npz": Kind.NPZ,
+    ".graphml": Kind.GRAPHML,
+    ".gexf": Kind.GEXF,
+    ".edgelist": Kind.EDGE_LIST,
+}
+_SPREADSHEETS = {".xlsx", ".xlsm", ".xls", ".ods"}
+_CHUNK = 1 << 20
+_GZIP = b"\x1f\x8b"
+
+
+def kind_of(path: Path) -> Kind:
+    """The kind of a file; one that no reader knows is an error."""
+    start = _start(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] == ".gz":
+        suffixes.pop()
+    suffix = suffixes[-1] if suffixes else ""
+    if suffix in _SPREADSHEETS:
+        raise UsageError(f"{path} is a spreadsheet: save the sheet as CSV, and give that.")
+    if start.startswith(b"PAR1"):
+        return Kind.PARQUET
+    kind = _SUFFIXES.get(suffix, Kind.DELIMITED)
+    if start.startswith(b"PK\x03\x04") and kind is not Kind.NPZ:
+        raise UsageError(f"{path} is a zip archive: unpack it first.")
+    return kind
+
+
+def _start(path: Path) -> bytes:
+    """The first bytes; every reason why a file cannot be opened is found here."""
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder, not a file.")
+        if not path.exists():
+            raise UsageError(f"There is no file {path}.")
+        if not path.is_file():
+            raise UsageError(f"{path} is not a regular file.")
+        with path.open("rb") as stream:
+            start = stream.read(4)
+    except OSError as error:
+        raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if not start:
+        raise UsageError(f"{path} is empty.")
+    return start
+
+
+def contents(path: Path, most: int = -1) -> bytes:
+    """All bytes, or the first `most`, unpacked if they are gzip."""
+    packed = _start(path).startswith(_GZIP)
+    try:
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            found = stream.read(_CHUNK if most < 0 else most)
+            # Zeros are no table, and a small file can unpack to any number of them.
+            zeros = packed and b"\0" in found and not found.startswith(b"PAR1")
+            if most < 0 and not zeros:
+                found += stream.read()
+    except EOFError as error:
+        raise UsageError(f"{path} is cut off: its gzip data end too early.") from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise UsageError(f"{path} is damaged: its gzip data are wrong ({error}).") from error
+    except OSError as error:
+        raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if not found:
+        raise UsageError(f"{path} is empty.")
+    return found
+
+
+def encoding_fault(data: bytes, path: Path) -> UsageError | None:
+    """What is wrong with bytes that ought to be UTF-8: which byte, and where; None if nothing."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return UsageError(f"{path} is in UTF-16, line 1: save it as UTF-8.")
+    zero = data.find(b"\0")
+    if zero >= 0:
+        return UsageError(f"{path}, {_position(data, zero)}: a zero byte; this is not a text file.")
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        return UsageError(
+            f"{path}, {_position(data, error.start)}: the byte 0x{data[error.start]:02X} is not "
+            "UTF-8; save the file as UTF-8 (it may be in Latin-1 or Windows-1252 now)."
+        )
+    return None
+
+
+def _position(data: bytes, at: int) -> str:
+    line = data.count(b"\n", 0, at) + 1
+    start = data.rfind(b"\n", 0, at) + 1
+    return f"line {line}, byte {at - start + 1}"

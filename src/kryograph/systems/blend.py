@@ -1,0 +1,138 @@
+"""Blend: the mean of what several systems say; ours, for a handful of labels.
+
+Which system is best cannot be told from a handful of labels, but a mean of two that err differently
+is seldom worse than either. Systems differ in how sure they are, so each is first given a
+temperature at which the mean of its highest probabilities over all nodes is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.optimize import brentq
+
+from kryograph.errors import UsageError
+from kryograph.graph import Graph, Task
+from kryograph.systems.base import Fit, Probabilities, System, Weights, register, system
+from kryograph.systems.settings import Settings, setting
+from kryograph.training.loop import Conditions, Epoch
+
+CONFIDENCE = 0.7
+"""How sure each member is on average."""
+
+COLDEST, HOTTEST = math.exp(-4), math.exp(4)
+
+
+@dataclass(frozen=True)
+class BlendSettings(Settings):
+    """Settings of a blend."""
+
+    members: str = setting(
+        "prototypes:rounds=5 + truncated-krylov",
+        "the systems, as NAME:SETTING=VALUE,… + NAME; chosen on validation nodes",
+        search=(
+            "prototypes:rounds=5 + truncated-krylov",
+            "prototypes + truncated-krylov",
+            "prototypes:rounds=5 + linear-snowball",
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.systems("sym")
+
+    def systems(self, operator: str) -> list[System]:
+        """The members."""
+        made = []
+        for part in self.members.split("+"):
+            name, _, text = part.strip().partition(":")
+            pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
+            if name == BlendSystem.name:
+                raise UsageError("A blend cannot be a member of a blend.")
+            changes = {key.strip(): value.strip() for key, _, value in pairs}
+            made.append(system(name.strip(), changes, operator=operator))
+        return made
+
+
+@register(
+    "blend",
+    summary="The mean of several systems' probabilities, each made equally sure.",
+    paper="kryograph, 2026",
+    equation="p = mean_m p_m^{1/T_m} / Σ_c p_m^{1/T_m}, T_m such that mean_i max_c = 0.7",
+    settings=BlendSettings,
+)
+class BlendSystem(System):
+    """Refined prototypes and truncated Krylov, unless others are named."""
+
+    component_wise = False  # the temperatures look at all nodes
+
+    def _fit(
+        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
+    ) -> Fit:
+        """Fit every member; epochs are the members' own, so nobody is told of them."""
+        total = np.zeros((task.graph.n, len(task.classes)))
+        weights: dict[str, torch.Tensor] = {}
+        epochs = 0
+        for prefix, member in self._members():
+            fit = member.fit(task, seed=seed, conditions=conditions)
+            temperature = even_temperature(fit.predict_proba())
+            total += tempered(fit.predict_proba(), temperature)
+            weights |= {f"{prefix}{name}": value for name, value in fit.weights.items()}
+            weights[f"{prefix}temperature"] = torch.tensor(temperature, dtype=torch.float64)
+            epochs += fit.epochs
+        return Fit(task, total / total.sum(axis=1, keepdims=True), epochs, weights)
+
+    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
+        """Apply every member, with the temperature that it had."""
+        total = np.zeros((graph.n, classes))
+        for prefix, member in self._members():
+            own = _without(weights, prefix)
+            temperature = float(own.pop("temperature"))
+            total += tempered(member.apply(own, graph, classes), temperature)
+        mean: Probabilities = total / total.sum(axis=1, keepdims=True)
+        return mean
+
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> npt.NDArray[np.float64]:
+        """As the last member sees them."""
+        prefix, member = list(self._members())[-1]
+        return member.embed(_without(weights, prefix), graph, classes)
+
+    def _members(self) -> Iterator[tuple[str, System]]:
+        for k, member in enumerate(self.settings.systems(self.operator)):
+            yield f"{k}.", member
+
+
+def _without(weights: Weights, prefix: str) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
+
+
+def tempered(probabilities: Probabilities, temperature: float) -> Probabilities:
+    """p^{1/T}, rows summing to one again.
+
+    >>> tempered(np.array([[0.8, 0.2]]), 2.0).round(3)
+    array([[0.667, 0.333]])
+    """
+    logs = np.log(np.maximum(probabilities, 1e-12)) / temperature
+    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
+    result: Probabilities = powers / powers.sum(axis=1, keepdims=True)
+    return result
+
+
+def even_temperature(probabilities: Probabilities) -> float:
+    """The temperature at which the mean of the highest probabilities is `CONFIDENCE`."""
+
+    def excess(log_temperature: float) -> float:
+        now = tempered(probabilities, math.exp(log_temperature))
+        return float(now.max(axis=1).mean()) - CONFIDENCE
+
+    low, high = math.log(COLDEST), math.log(HOTTEST)
+    if excess(low) <= 0:  # undecided everywhere
+        return COLDEST
+    if excess(high) >= 0:
+        return HOTTEST
+    return math.exp(brentq(excess, low, high, xtol=1e-6))
