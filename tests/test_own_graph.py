@@ -134,7 +134,7 @@ def test_a_search_changes_settings_only_for_the_better(
     assert code == 0
     summary = json.loads(said)
     assert summary["system"] == "prototypes"
-    assert set(summary["settings"]) == {"hops", "sharpness"}
+    assert set(summary["settings"]) == {"hops", "sharpness", "rounds", "pull"}
 
 
 def test_an_output_that_exists_is_kept_unless_asked(

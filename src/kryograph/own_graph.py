@@ -187,6 +187,7 @@ def _write(
         version=version("kryograph"),
         seconds=time.perf_counter() - start,
         positions=where,
+        seed=seed,
     )
     with folder.replaced(out) as new:
         new.mkdir()

@@ -59,3 +59,10 @@ def test_a_blend_is_the_mean_of_its_members(data: Dataset) -> None:
 def test_members_that_cannot_be(members: str) -> None:
     with pytest.raises(UsageError):
         system("blend", {"members": members})
+
+
+def test_nodes_look_as_they_do_to_the_last_member(data: Dataset) -> None:
+    task, short = data.task(SPLIT), Conditions(exactly(3))
+    made = system("blend", {"members": "prototypes + truncated-krylov:hidden=8,order=2"})
+    fit = made.fit(task, conditions=short)
+    assert made.embed(fit.weights, task.graph, 3).shape == (300, 8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from kryograph.training.protocol import Run
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
+
+PATIENCE = 2.0
+"""For how many seconds a person waits without being told anything."""
 
 
 def note(message: object) -> None:
@@ -148,7 +152,21 @@ def show_rows(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 @contextmanager
 def stages() -> Iterator[Callable[[str, float], None]]:
-    """A bar on standard error for work in stages: call it with a stage and its share done."""
+    """Work in stages: call it with a stage and its share done.
+
+    A bar on a terminal; where standard error is a file or a pipe, a line for each new stage once
+    two seconds are over.
+    """
+    if not err.is_terminal:
+        begun, told = time.monotonic(), {""}
+
+        def tell(stage: str, share: float) -> None:
+            if stage not in told and time.monotonic() - begun > PATIENCE:
+                told.add(stage)
+                note(f"{stage} …")
+
+        yield tell
+        return
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("", total=1.0)

@@ -100,7 +100,9 @@ class BlendSystem(System):
     def embed(self, weights: Weights, graph: Graph, classes: int) -> npt.NDArray[np.float64]:
         """As the last member sees them."""
         prefix, member = list(self._members())[-1]
-        return member.embed(_without(weights, prefix), graph, classes)
+        own = _without(weights, prefix)
+        del own["temperature"]
+        return member.embed(own, graph, classes)
 
     def _members(self) -> Iterator[tuple[str, System]]:
         for k, member in enumerate(self.settings.systems(self.operator)):

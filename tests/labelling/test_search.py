@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from kryograph.errors import KryographError, UsageError
+from kryograph.labelling.choice import Candidate
+from kryograph.labelling.search import parse_duration, search
+from kryograph.systems import System, system
+
+
+def scored(made: System, accuracy: float) -> Candidate:
+    return Candidate(made, np.array([[accuracy]]), np.array([1]))
+
+
+def test_durations() -> None:
+    assert [parse_duration(text) for text in ("90s", "1.5m", " 2h ")] == [90, 90, 7200]
+    for text in ("", "10", "m", "-1m", "0s", "10 minutes"):
+        with pytest.raises(UsageError, match="such as 10m"):
+            parse_duration(text)
+
+
+def test_the_best_of_what_was_tried_is_found() -> None:
+    start = scored(system("prototypes"), 0.1)
+    seen: list[System] = []
+
+    def tried(made: System) -> Candidate:
+        seen.append(made)
+        return scored(made, 0.2 if made.settings.hops < 10 else 0.0)
+
+    found = search(start, 0.5, seed=0, tried=tried)
+    assert found.system.settings.hops < 10
+    assert found.accuracy == 0.2
+    assert len({made.settings for made in seen}) > 3
+
+
+def test_the_start_stays_if_nothing_is_better() -> None:
+    start = scored(system("prototypes"), 0.9)
+    assert search(start, 0.2, 0, lambda made: scored(made, 0.5)) is start
+
+
+def test_a_trial_that_fails_is_not_the_end() -> None:
+    start = scored(system("prototypes"), 0.1)
+
+    def tried(made: System) -> Candidate:
+        raise KryographError("diverged")
+
+    told: list[float] = []
+    assert search(start, 0.2, 0, tried, told.append) is start
+    assert told[-1] == 1.0

@@ -1,0 +1,95 @@
+"""Labelled graphs for the tests of pages: a real fit of a small graph, and large ones by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kryograph.data import synthetic_citations
+from kryograph.graph import UNKNOWN, Graph
+from kryograph.labelling.choice import HeldOut
+from kryograph.labelling.fit import Labelled, label_nodes
+from kryograph.report.page import page
+from kryograph.systems import system
+
+NASTY = "</script><script>alert(1)</script>"
+"""What must stay text, wherever it comes from."""
+
+
+@cache
+def fitted(n: int = 300, classes: int = 4) -> Labelled:
+    """A fit in closed form, with forty labels; nodes are named n0, n1, …"""
+    data = synthetic_citations(n=n, classes=classes, words=60, seed=3, homophily=0.8)
+    rng = np.random.default_rng(0)
+    given = np.full(n, UNKNOWN)
+    known = rng.permutation(n)[:40]
+    given[known] = data.labels[known]
+    named = replace(data.graph, names=tuple(f"n{i}" for i in range(n)))
+    names = tuple(f"topic {c}" for c in range(classes))
+    return label_nodes(named, given, names, systems=[system("prototypes")], suggestions=30)
+
+
+def renamed(
+    labelled: Labelled, *, classes: Sequence[str] = (), nodes: Sequence[str] = ()
+) -> Labelled:
+    """The same with other names for the first classes and nodes."""
+    old = labelled.graph.names
+    assert old is not None
+    graph = replace(labelled.graph, names=(*nodes, *old[len(nodes) :]))
+    return replace(labelled, classes=(*classes, *labelled.classes[len(classes) :]), graph=graph)
+
+
+def large(n: int, classes: int = 7) -> Labelled:
+    """Many nodes with probabilities that were drawn, not learned."""
+    rng = np.random.default_rng(1)
+    pairs = rng.integers(0, n, size=(2, 2 * n))
+    graph = Graph.from_edges(
+        pairs,
+        n,
+        features=np.ones((n, 1)),
+        names=[f"node-{i:06d}" for i in range(n)],
+    )
+    truth = rng.integers(0, classes, size=n)
+    raw = rng.dirichlet(np.full(classes, 0.3), size=n)
+    raw[np.arange(n), truth] += rng.random(n)
+    raw /= raw.sum(axis=1, keepdims=True)
+    given = np.full(n, UNKNOWN)
+    known = np.sort(rng.permutation(n)[: n // 20])
+    given[known] = truth[known]
+    return replace(
+        fitted(),
+        graph=graph,
+        given=given,
+        classes=tuple(f"topic {c}" for c in range(classes)),
+        raw=raw,
+        held_out=HeldOut(known, truth[known], raw[known]),
+        suggestions=(),
+    )
+
+
+def places(labelled: Labelled) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A map that nobody had to compute: a cloud for each predicted class."""
+    rng = np.random.default_rng(2)
+    best = labelled.raw.argmax(axis=1)
+    angle = 2 * np.pi * best / len(labelled.classes)
+    middle = 4 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    found: np.ndarray[Any, np.dtype[np.float64]] = middle + rng.normal(size=(len(best), 2))
+    return found
+
+
+def page_of(labelled: Labelled, **changes: Any) -> str:
+    """Its page."""
+    said: dict[str, Any] = {
+        "title": "A small graph",
+        "source": ["edges.csv has 600 rows."],
+        "command": "kryograph fit --edges edges.csv --label topic --out run/",
+        "version": "1.2.3",
+        "seconds": 12.3,
+        "positions": places(labelled),
+        "seed": 7,
+    }
+    return page(labelled, **{**said, **changes})
