@@ -80,7 +80,7 @@ def train(
     ] = "validation",
     stop: Annotated[
         str,
-        typer.Option(help="Stop rule: 'paper', or 'li' (of the printed rows without validation)."),
+        typer.Option(help="'paper'; 'li' (the printed rows without validation); '200' epochs."),
     ] = "paper",
     settings: Annotated[
         str, typer.Option(help="'default', or 'paper': those published for this column.")

@@ -41,16 +41,17 @@ class StopRule:
             raise ValueError(f"a stop rule counts epochs from 1: {self}")
 
 
-RULES: dict[str, StopRule] = {
-    "paper": StopRule(),
-    "li": StopRule(200, patience=200, after_peak=200, strict=True, watch="step"),
-}
-"""Rules by name."""
-
-
 def exactly(epochs: int) -> StopRule:
     """As many epochs as that, and the last one is kept."""
     return StopRule(epochs, patience=epochs, after_peak=epochs, watch="nothing")
+
+
+RULES: dict[str, StopRule] = {
+    "paper": StopRule(),
+    "li": StopRule(200, patience=200, after_peak=200, strict=True, watch="step"),
+    "200": exactly(200),
+}
+"""Rules by name."""
 
 
 class Watch:
