@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -34,7 +35,7 @@ class Labelled:
         graph: What was labelled.
         given: The labels that were given, `UNKNOWN` elsewhere.
         classes: Their names.
-        candidates: The systems that were tried, best first; the first one was chosen.
+        candidates: The systems that were tried; the first one was chosen, the others best first.
         held_out: What it said of given labels that it could not see (not calibrated).
         model: The final one, trained on every label, with its calibration.
         epochs: For how many epochs it was trained.
@@ -89,6 +90,18 @@ def default_candidates(labels: int) -> list[System]:
     return [blend, refined, *([system("truncated-krylov")] if labels > FEW else [])]
 
 
+def chosen(candidates: Sequence[Candidate], labels: int) -> Candidate:
+    """The first, unless another is better by half a standard error of a share of the labels.
+
+    The best of several that differ by chance is no better than the first; this keeps to what was
+    good on other graphs until there is some evidence against it.
+    """
+    first = candidates[0]
+    best = max(candidates, key=lambda candidate: candidate.accuracy)
+    margin = 0.5 * math.sqrt(first.accuracy * (1 - first.accuracy) / labels)
+    return best if best.accuracy > first.accuracy + margin else first
+
+
 def label_nodes(
     graph: Graph,
     given: Indices,
@@ -122,7 +135,7 @@ def label_nodes(
     tries = list(systems) if systems is not None else default_candidates(known.size)
     counter = _Counter(progress, len(tries) * len(parts), "choosing")
     found = [tried(each, graph, given, names, parts, seed, counter.step) for each in tries]
-    best = max(found, key=lambda candidate: candidate.accuracy)
+    best = chosen(found, known.size)
     if search is not None:
         best = searched(
             best,
