@@ -100,7 +100,7 @@ def fit(
             seed=seed,
             progress=lambda name, done, total: stage(name, done / total),
         )
-        _write(out, tables, labelled, seed, start, stage)
+        _write(out, edges, nodes, tables, labelled, seed, start, stage)
     _show_fit(out, tables, labelled, as_json)
 
 
@@ -167,12 +167,20 @@ def suggest(
 
 
 def _write(
-    out: Path, tables: Tables, labelled: Labelled, seed: int, start: float, stage: Any
+    out: Path,
+    edges: Path,
+    nodes: Path | None,
+    tables: Tables,
+    labelled: Labelled,
+    seed: int,
+    start: float,
+    stage: Any,
 ) -> None:
     stage("drawing the map", 0.0)
     model = labelled.model
     embedding = model.system.embed(model.weights, labelled.graph, len(labelled.classes))
     where = positions(embedding, seed)
+    files = " and ".join(path.name for path in (edges, nodes) if path is not None)
     extra = {
         "columns": tables.columns.to_json(),
         "calibration": dataclasses.asdict(labelled.calibration),
@@ -181,8 +189,8 @@ def _write(
     }
     whole = page(
         labelled,
-        title=f"{tables.columns.label or 'labels'} of {labelled.graph.n:,} nodes",
-        source=[str(labelled.graph), *tables.notes],
+        title=f"{(tables.columns.label or 'label').capitalize()} of {labelled.graph.n:,} nodes",
+        source=[f"Read from {files}.", *tables.notes],
         command=shlex.join(["kryograph", *sys.argv[1:]]),
         version=version("kryograph"),
         seconds=time.perf_counter() - start,

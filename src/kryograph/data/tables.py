@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -189,7 +189,8 @@ def _labels(sheet: Sheet, label: str | None) -> tuple[Indices, tuple[str, ...], 
 
 
 def _edge_notes(graph: Graph) -> list[str]:
-    done = str(graph.cleaning)
+    # That an edge is listed once is nothing to speak of.
+    done = str(replace(graph.cleaning, one_way=0))
     alone = int((np.diff(graph.adjacency.indptr) == 0).sum())
     notes = [f"{done}."] if done else []
     return [*notes, f"{counted(alone, 'node')} without an edge."] if alone else notes

@@ -36,7 +36,7 @@ def summary(labelled: Labelled) -> Safe:
     free = int((labelled.given == UNKNOWN).sum())
     asked = len(labelled.held_out.nodes)
     tried = len(labelled.candidates)
-    chosen = f", the best of {tried} that were tried" if tried > 1 else ""
+    chosen = f", chosen among {tried}" if tried > 1 else ""
     return paragraph(
         tag("strong", plural(free, "node"), " labelled"),
         f" from {plural(labelled.graph.n - free, 'given label')} by ",
