@@ -81,7 +81,7 @@ def check(said: str, expected: str, notes: str | None = None) -> None:
         (["train", "--dataset", "synthetic", "--seeds", "abc"], r"'--seeds'.*integer"),
         # Settings
         ([*SYNTHETIC, "--set", "hiden=3"], r"Unknown setting 'hiden': did you mean 'hidden'"),
-        ([*SYNTHETIC, "--set", "hidden"], r"--set takes NAME=VALUE.*it got 'hidden'"),
+        ([*SYNTHETIC, "--set", "hidden"], r"written NAME=VALUE.*not 'hidden'"),
         ([*SYNTHETIC, "--set", "=3"], r"Unknown setting ''"),
         ([*SYNTHETIC, "--set", "hidden="], r"'hidden' takes a whole number, not ''"),
         (

@@ -32,6 +32,7 @@ from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.report.catalogue import catalogue
 from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.systems import SYSTEMS
+from kryograph.systems.settings import read_pairs
 from kryograph.training.loop import Conditions
 from kryograph.training.protocol import Run
 from kryograph.training.stopping import RULES
@@ -107,7 +108,7 @@ def train(
 ) -> None:
     """Train a system over several seeds and print its test accuracy with a 95 % interval."""
     column = Column(entry(dataset).name, _split(split, label_rate, per_class), protocol)
-    changes = _overrides(overrides or [])
+    changes = read_pairs(overrides or [])
     method, source = choose(system_name, column, settings, changes, operator)
     if settings == "paper":
         row = paper_settings(system_name, column)
@@ -267,16 +268,6 @@ def _split(split: str | None, label_rate: str | None, per_class: int | None) -> 
             f"Unknown split {split!r}: there is 'public'; for random ones use --label-rate."
         )
     return given[0] if given else PUBLIC
-
-
-def _overrides(pairs: list[str]) -> dict[str, str]:
-    values = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes NAME=VALUE, such as hidden=64; it got {pair!r}.")
-        values[name.strip()] = value.strip()
-    return values
 
 
 def _show_entries(entries: list[dict[str, Any]], as_json: bool) -> None:

@@ -27,6 +27,7 @@ from kryograph.report.map import positions
 from kryograph.report.page import page
 from kryograph.report.terminal import note, percent, show_rows, stages
 from kryograph.systems import System, system
+from kryograph.systems.settings import read_pairs
 
 Edges = Annotated[
     Path, typer.Option("--edges", help="Table of edges (CSV, TSV, Parquet), .npz or GraphML.")
@@ -262,13 +263,7 @@ def _system(name: str | None, pairs: list[str]) -> list[System] | None:
         if pairs:
             raise UsageError("--set changes the settings of a system: name it with --system.")
         return None
-    changes = {}
-    for pair in pairs:
-        setting, equals, value = pair.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes NAME=VALUE, such as hidden=64; it got {pair!r}.")
-        changes[setting.strip()] = value.strip()
-    return [system(name, changes)]
+    return [system(name, read_pairs(pairs))]
 
 
 def _columns(text: str | None) -> list[str]:

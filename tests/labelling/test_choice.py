@@ -6,7 +6,7 @@ import pytest
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.choice import EPOCHS, Candidate, held_out, smoothed, tried
-from kryograph.labelling.folds import folds
+from kryograph.labelling.folds import Given, folds
 from kryograph.systems import system
 
 
@@ -20,6 +20,10 @@ def given(data: Dataset) -> Indices:
     labels = np.full(200, UNKNOWN)
     labels[:66] = data.labels[:66]
     return labels
+
+
+def divided(data: Dataset, labels: Indices) -> Given:
+    return Given(data.graph, labels, data.classes, folds(labels, 0), seed=0)
 
 
 def candidate(curves: list[list[float]], sizes: list[int]) -> Candidate:
@@ -54,10 +58,9 @@ def test_large_folds_count_more() -> None:
 
 
 def test_a_network_has_a_curve_and_a_closed_form_a_point(data: Dataset, given: Indices) -> None:
-    parts = folds(given, 0)
-    fast = {"hidden": 4, "order": 2}
-    network = tried(system("truncated-krylov", fast), data.graph, given, data.classes, parts, 0)
-    closed = tried(system("prototypes"), data.graph, given, data.classes, parts, 0)
+    parts = divided(data, given)
+    network = tried(system("truncated-krylov", {"hidden": 4, "order": 2}), parts)
+    closed = tried(system("prototypes"), parts)
     assert network.curves.shape == (5, EPOCHS)
     assert closed.curves.shape == (5, 1)
     assert closed.epochs() == EPOCHS  # which a closed form does not ask for
@@ -71,10 +74,9 @@ def test_held_out_predictions_do_not_know_the_labels_they_are_about(
     nonsense = given.copy()
     known = np.flatnonzero(given != UNKNOWN)
     nonsense[known] = np.random.default_rng(0).permutation(np.arange(known.size) % 3)
-    parts = folds(nonsense, 0)
+    parts = divided(data, nonsense)
     wide = system("truncated-krylov", {"hidden": 64, "order": 2, "dropout": 0.0, "lr": 0.01})
-    found = tried(wide, data.graph, nonsense, data.classes, parts, 0)
-    held = held_out(found, data.graph, nonsense, data.classes, parts, 0)
+    held = held_out(tried(wide, parts), parts)
     assert held.nodes.tolist() == known.tolist()
     assert held.right.mean() < 0.55
 
@@ -82,10 +84,9 @@ def test_held_out_predictions_do_not_know_the_labels_they_are_about(
 def test_held_out_predictions_are_those_of_a_fit_without_these_labels(
     data: Dataset, given: Indices
 ) -> None:
-    parts = folds(given, 0)
-    found = tried(system("prototypes"), data.graph, given, data.classes, parts, 0)
-    held = held_out(found, data.graph, given, data.classes, parts, 0)
-    task = parts[2].task(data.graph, given, data.classes, seen=False)
-    alone = system("prototypes").fit(task).predict_proba()
-    at = np.searchsorted(held.nodes, parts[2].held)
-    np.testing.assert_allclose(held.probabilities[at], alone[parts[2].held])
+    parts = divided(data, given)
+    held = held_out(tried(system("prototypes"), parts), parts)
+    fold = parts.folds[2]
+    alone = system("prototypes").fit(parts.task(fold, seen=False)).predict_proba()
+    at = np.searchsorted(held.nodes, fold.held)
+    np.testing.assert_allclose(held.probabilities[at], alone[fold.held])

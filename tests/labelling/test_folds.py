@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
-from kryograph.labelling.folds import FEW, Fold, folds
+from kryograph.labelling.folds import FEW, Fold, Given, folds
 
 
 @given(st.lists(st.integers(-1, 3), min_size=3, max_size=90), st.integers(0, 5))
@@ -50,8 +50,9 @@ def test_one_label_of_each_class_cannot_be_held_out() -> None:
 def test_a_task_shows_held_labels_only_if_it_is_asked_to() -> None:
     labels = np.array([0, 1, 0, UNKNOWN])
     fold = Fold(np.array([0, 1]), np.array([2]))
-    seen = fold.task(toy.path(4), labels, ("a", "b"), seen=True)
-    hidden = fold.task(toy.path(4), labels, ("a", "b"), seen=False)
+    given = Given(toy.path(4), labels, ("a", "b"), [fold], seed=0)
+    seen, hidden = (given.task(fold, seen=seen) for seen in (True, False))
     assert seen.labels.tolist() == [0, 1, 0, UNKNOWN]
     assert hidden.labels.tolist() == [0, 1, UNKNOWN, UNKNOWN]
+    assert given.whole().split.train.tolist() == [0, 1, 2]
     assert (seen.has_validation, hidden.has_validation) == (True, False)

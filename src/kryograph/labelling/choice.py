@@ -8,15 +8,15 @@ folds chose, so that no label has a say in its own prediction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kryograph.graph import Graph, Indices
-from kryograph.labelling.folds import Fold
+from kryograph.graph import Indices
+from kryograph.labelling.folds import Given
 from kryograph.systems import System
 from kryograph.systems.base import Probabilities
 from kryograph.training.loop import Conditions, Epoch
@@ -75,29 +75,21 @@ def smoothed(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return total / counts
 
 
-def tried(
-    system: System,
-    graph: Graph,
-    labels: Indices,
-    classes: tuple[str, ...],
-    folds: Sequence[Fold],
-    seed: int,
-    step: Step = lambda: None,
-) -> Candidate:
+def tried(system: System, given: Given, step: Step = lambda: None) -> Candidate:
     """Train the system on every fold and score it as it goes."""
     curves = []
-    for fold in folds:
+    for fold in given.folds:
         scores: dict[int, float] = {}
 
         def note(epoch: Epoch, scores: dict[int, float] = scores) -> None:
             # A system that fits several times counts its epochs anew: the last fit remains.
             scores[epoch.number] = epoch.validation_accuracy or 0.0
 
-        task = fold.task(graph, labels, classes, seen=True)
-        found = system.fit(task, seed=seed, conditions=Conditions(exactly(EPOCHS)), on_epoch=note)
+        task, conditions = given.task(fold, seen=True), Conditions(exactly(EPOCHS))
+        found = system.fit(task, seed=given.seed, conditions=conditions, on_epoch=note)
         curves.append([scores[t] for t in sorted(scores)] or [found.validation_accuracy or 0.0])
         step()
-    sizes = np.array([fold.held.size for fold in folds])
+    sizes = np.array([fold.held.size for fold in given.folds])
     return Candidate(system, np.array(curves, dtype=np.float64), sizes)
 
 
@@ -121,24 +113,16 @@ class HeldOut:
         return np.asarray(self.probabilities.argmax(axis=1) == self.labels)
 
 
-def held_out(
-    candidate: Candidate,
-    graph: Graph,
-    labels: Indices,
-    classes: tuple[str, ...],
-    folds: Sequence[Fold],
-    seed: int,
-    step: Step = lambda: None,
-) -> HeldOut:
+def held_out(candidate: Candidate, given: Given, step: Step = lambda: None) -> HeldOut:
     """What the system says of each labelled node when its label is hidden."""
-    total = np.zeros((graph.n, len(classes)))
-    times = np.zeros(graph.n)
-    for k, fold in enumerate(folds):
-        task = fold.task(graph, labels, classes, seen=False)
+    total = np.zeros((given.graph.n, len(given.classes)))
+    times = np.zeros(given.graph.n)
+    for k, fold in enumerate(given.folds):
+        task = given.task(fold, seen=False)
         conditions = Conditions(exactly(candidate.epochs(without=k)))
-        found = candidate.system.fit(task, seed=seed, conditions=conditions).predict_proba()
+        found = candidate.system.fit(task, seed=given.seed, conditions=conditions).predict_proba()
         total[fold.held] += found[fold.held]
         times[fold.held] += 1
         step()
     nodes = np.flatnonzero(times)
-    return HeldOut(nodes, labels[nodes], total[nodes] / times[nodes, None])
+    return HeldOut(nodes, given.labels[nodes], total[nodes] / times[nodes, None])

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
+from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.calibration import Calibration, calibrate
 from kryograph.labelling.choice import Candidate, HeldOut, held_out, tried
-from kryograph.labelling.folds import FEW, folds
+from kryograph.labelling.folds import FEW, Given, folds
 from kryograph.labelling.search import search as searched
 from kryograph.labelling.suggestions import Suggestion, suggest
 from kryograph.model import Model
@@ -127,38 +127,36 @@ def label_nodes(
         suggestions: How many nodes to suggest for labelling.
         progress: Told after every fit.
     """
-    names, given = tuple(classes), np.asarray(given)
-    known = np.flatnonzero(given != UNKNOWN)
-    if np.unique(given[known]).size < 2:
+    names, labels = tuple(classes), np.asarray(given)
+    known = np.flatnonzero(labels != UNKNOWN)
+    if np.unique(labels[known]).size < 2:
         raise UsageError("There must be labels of at least two classes.")
-    parts = folds(given, seed)
+    data = Given(graph, labels, names, folds(labels, seed), seed)
     tries = list(systems) if systems is not None else default_candidates(known.size)
-    counter = _Counter(progress, len(tries) * len(parts), "choosing")
-    found = [tried(each, graph, given, names, parts, seed, counter.step) for each in tries]
+    counter = _Counter(progress, len(tries) * len(data.folds), "choosing")
+    found = [tried(each, data, counter.step) for each in tries]
     best = chosen(found, known.size)
     if search is not None:
         best = searched(
             best,
             search,
             seed,
-            lambda each: tried(each, graph, given, names, parts, seed),
+            lambda each: tried(each, data),
             lambda share: progress("searching", round(100 * share), 100),
         )
-        found.append(best)
+        found = [*(each for each in found if each is not best), best]
     ranked = sorted(found, key=lambda candidate: (candidate is not best, -candidate.accuracy))
-    counter = _Counter(progress, len(parts), "checking")
-    held = held_out(best, graph, given, names, parts, seed, counter.step)
+    counter = _Counter(progress, len(data.folds), "checking")
+    held = held_out(best, data, counter.step)
     calibration = calibrate(held.probabilities, held.labels, coverage)
     progress("training", 0, 1)
-    nobody = np.empty(0, dtype=np.int64)
-    task = Task(graph, Split("all labels", known, nobody, nobody), given, names)
-    epochs = best.epochs()
-    fit = best.system.fit(task, seed=seed, conditions=Conditions(exactly(epochs)))
+    conditions = Conditions(exactly(best.epochs()))
+    fit = best.system.fit(data.whole(), seed=seed, conditions=conditions)
     progress("training", 1, 1)
     probabilities = calibration.probabilities(fit.predict_proba())
     return Labelled(
         graph,
-        given,
+        labels,
         names,
         tuple(ranked),
         held,
@@ -166,7 +164,7 @@ def label_nodes(
         fit.epochs,
         fit.predict_proba(),
         calibration,
-        tuple(suggest(graph, given, probabilities, suggestions)),
+        tuple(suggest(graph, labels, probabilities, suggestions)),
     )
 
 

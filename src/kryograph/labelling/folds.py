@@ -20,14 +20,6 @@ class Fold:
     train: Indices
     held: Indices
 
-    def task(self, graph: Graph, labels: Indices, classes: tuple[str, ...], *, seen: bool) -> Task:
-        """The task of this fold; the labels of the held nodes are `seen`, to score by, or not."""
-        visible = np.full(graph.n, UNKNOWN)
-        known = np.union1d(self.train, self.held) if seen else self.train
-        visible[known] = labels[known]
-        nobody = np.empty(0, dtype=np.int64)
-        return Task(graph, Split("a fold", self.train, self.held, nobody), visible, classes)
-
 
 def folds(labels: Indices, seed: int, count: int = 5) -> list[Fold]:
     """Stratified folds of the nodes whose label is known, drawn three times if these are few.
@@ -59,3 +51,38 @@ def folds(labels: Indices, seed: int, count: int = 5) -> list[Fold]:
             held = np.flatnonzero(fold_of == k)
             drawn.append(Fold(np.setdiff1d(known, held), held))
     return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a person gave, and how it is divided.
+
+    Args:
+        graph: The whole graph.
+        labels: N class numbers, `UNKNOWN` for the nodes to be labelled.
+        classes: Their names.
+        folds: Of the nodes whose label is known.
+        seed: Fixes weights and dropout.
+    """
+
+    graph: Graph
+    labels: Indices
+    classes: tuple[str, ...]
+    folds: list[Fold]
+    seed: int
+
+    def task(self, fold: Fold, *, seen: bool) -> Task:
+        """The task of a fold; the labels of the held nodes are `seen`, to score by, or not."""
+        visible = np.full(self.graph.n, UNKNOWN)
+        known = np.union1d(fold.train, fold.held) if seen else fold.train
+        visible[known] = self.labels[known]
+        nobody = np.empty(0, dtype=np.int64)
+        split = Split("a fold", fold.train, fold.held, nobody)
+        return Task(self.graph, split, visible, self.classes)
+
+    def whole(self) -> Task:
+        """The task of all labels."""
+        nobody = np.empty(0, dtype=np.int64)
+        known = np.flatnonzero(self.labels != UNKNOWN)
+        split = Split("all labels", known, nobody, nobody)
+        return Task(self.graph, split, self.labels, self.classes)

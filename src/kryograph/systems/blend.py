@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Task
 from kryograph.systems.base import Fit, Probabilities, System, Weights, register, system
-from kryograph.systems.settings import Settings, setting
+from kryograph.systems.settings import Settings, read_pairs, setting
 from kryograph.training.loop import Conditions, Epoch
 
 CONFIDENCE = 0.7
@@ -51,11 +51,9 @@ class BlendSettings(Settings):
         made = []
         for part in self.members.split("+"):
             name, _, text = part.strip().partition(":")
-            pairs = [pair.partition("=") for pair in text.split(",") if pair.strip()]
-            if name == BlendSystem.name:
+            if name.strip() == BlendSystem.name:
                 raise UsageError("A blend cannot be a member of a blend.")
-            changes = {key.strip(): value.strip() for key, _, value in pairs}
-            made.append(system(name.strip(), changes, operator=operator))
+            made.append(system(name.strip(), read_pairs(text.split(",")), operator=operator))
         return made
 
 

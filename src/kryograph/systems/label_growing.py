@@ -33,7 +33,7 @@ from kryograph.systems.base import (
     system,
 )
 from kryograph.systems.lp import absorption
-from kryograph.systems.settings import Range, Settings, setting
+from kryograph.systems.settings import Range, Settings, read_pairs, setting
 from kryograph.training.loop import Conditions, Epoch
 
 LI = "Li, Han, Wu: Deeper Insights into Graph Convolutional Networks. AAAI 2018"
@@ -66,8 +66,7 @@ class LabelGrowingSettings(Settings):
         """The system that is trained."""
         if self.inner in SYSTEMS and issubclass(SYSTEMS[self.inner], LabelGrowingSystem):
             raise UsageError(f"The inner system {self.inner!r} adds labels itself.")
-        pairs = [pair.partition("=") for pair in self.inner_settings.split(",") if pair.strip()]
-        changes = {name.strip(): value.strip() for name, _, value in pairs}
+        changes = read_pairs(self.inner_settings.split(","))
         return system(self.inner, changes, operator=operator)
 
 

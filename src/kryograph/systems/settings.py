@@ -10,7 +10,7 @@ Example(hidden=32)
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -87,6 +87,22 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """Names and values."""
         return dataclasses.asdict(self)
+
+
+def read_pairs(texts: Iterable[str]) -> dict[str, str]:
+    """What a person wrote as NAME=VALUE, several times; empty texts say nothing.
+
+    >>> read_pairs(["hidden=64", "lr = 0.1"])
+    {'hidden': '64', 'lr': '0.1'}
+    """
+    values = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals and text.strip():
+            raise UsageError(f"A setting is written NAME=VALUE, such as hidden=64, not {text!r}.")
+        if equals:
+            values[name.strip()] = value.strip()
+    return values
 
 
 def _read(field: dataclasses.Field[Any], text: str) -> object:
