@@ -13,7 +13,7 @@ import pytest
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Split
-from kryograph.model import DESCRIPTION, WEIGHTS, Model
+from kryograph.model import DESCRIPTION, WEIGHTS, Model, _digest
 from kryograph.systems import system
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
@@ -83,8 +83,9 @@ def test_nothing_but_the_two_files_is_left(folder: Path) -> None:
 
 def changed(**entries: object) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
-        said = json.loads((folder / DESCRIPTION).read_text())
-        (folder / DESCRIPTION).write_text(json.dumps(said | entries))
+        said = json.loads((folder / DESCRIPTION).read_text()) | entries
+        said["digest"] = _digest({k: v for k, v in said.items() if k != "digest"})
+        (folder / DESCRIPTION).write_text(json.dumps(said))
 
     return change
 
@@ -93,6 +94,7 @@ def without(entry: str) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         said = json.loads((folder / DESCRIPTION).read_text())
         del said[entry]
+        said["digest"] = _digest({k: v for k, v in said.items() if k != "digest"})
         (folder / DESCRIPTION).write_text(json.dumps(said))
 
     return change
@@ -108,6 +110,12 @@ def flipped(folder: Path) -> None:
     (folder / WEIGHTS).write_bytes(packed)
 
 
+def swapped(folder: Path) -> None:
+    said = json.loads((folder / DESCRIPTION).read_text())
+    said["classes"].reverse()
+    (folder / DESCRIPTION).write_text(json.dumps(said))
+
+
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
@@ -119,6 +127,8 @@ def flipped(folder: Path) -> None:
         (lambda folder: (folder / DESCRIPTION).write_text("[" * 100_000), "is not JSON"),
         (lambda folder: (folder / DESCRIPTION).write_text("[]"), "does not describe"),
         (changed(format=2, kryograph="9.0"), "of format 2, written by kryograph 9.0"),
+        (changed(format=True), "does not describe"),
+        (swapped, "was changed after it was written"),
         (changed(system="crystal-ball"), "Unknown system"),
         (changed(settings={"hidden": "many"}), "hidden"),
         (changed(settings=7), "wrong entry"),
@@ -142,3 +152,14 @@ def test_settings_that_do_not_belong_to_the_weights_get_a_sentence(
     changed(settings={"hidden": 9, "order": 3})(folder)
     with pytest.raises(UsageError, match="weights do not fit a truncated-krylov"):
         Model.load(folder).predict_proba(data.graph)
+
+
+def test_label_propagation_answers_for_its_own_graph_only(data: Dataset) -> None:
+    made = system("self-training", {"inner": "lp"})
+    kept = Model.of(made, made.fit(data.task(SPLIT)))
+    assert kept.predict_proba(data.graph).shape == (200, 3)
+    order = np.arange(200)[::-1]
+    both = data.graph.adjacency[order][:, order]
+    turned = Graph(both, data.graph.features[order])
+    with pytest.raises(UsageError, match="knows the nodes of its own graph only"):
+        kept.predict_proba(turned)

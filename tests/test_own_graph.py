@@ -155,13 +155,15 @@ def test_an_output_that_exists_is_kept_unless_asked(
     (precious / "chapter1.tex").write_text("\\section{Mine}")
     code, _, said = run(*command, "--out", precious, "--overwrite")
     assert code == 2
-    assert "not written by kryograph" in said
+    assert "not the folder of a fit" in said
     assert (precious / "chapter1.tex").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ((), "Say --label NAME"),
+        (("--label", "topic", "--seed", "-1"), "--seed must not be negative"),
         (("--label", "topics"), "did you mean 'topic'"),
         (("--label", "topic", "--coverage", "1.5"), "--coverage must lie between 0 and 1"),
         (("--label", "topic", "--system", "crystal-ball"), "Unknown system"),
@@ -217,6 +219,31 @@ def test_predict_says_which_columns_are_missing(
     assert code == 2
     assert "w4" in said
     assert not (tmp_path / "new.csv").exists()
+
+
+def test_a_table_of_ones_own_is_never_overwritten(
+    run: Run, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = tables
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic", "--system", "lp")
+    assert run(*command, "--out", tmp_path / "run")[0] == 0
+    again = ("predict", tmp_path / "run", "--edges", edges, "--nodes", nodes, "--overwrite")
+    for mine in (nodes, tmp_path / "run"):
+        code, _, said = run(*again, "--out", mine)
+        assert code == 2
+        assert "not a table of predictions" in said
+    assert run(*again, "--out", tmp_path / "new.csv")[0] == 0
+    assert run(*again, "--out", tmp_path / "new.csv")[0] == 0
+
+
+def test_a_place_that_cannot_be_written_is_noticed_first(
+    run: Run, tables: tuple[Path, Path]
+) -> None:
+    edges, nodes = tables
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic")
+    code, _, said = run(*command, "--out", nodes / "run")
+    assert code == 2
+    assert "cannot be written" in said
 
 
 def test_suggest_wants_the_folder_of_a_fit(run: Run, tmp_path: Path) -> None:

@@ -66,14 +66,19 @@ class Model:
                 f"This graph has {graph.features.shape[1]:,} features, the model was trained "
                 f"with {self.features:,}."
             )
+        if not self.system.inductive and graph.fingerprint != self.graph:
+            raise UsageError(
+                f"{self.system.name} knows the nodes of its own graph only, and this is another "
+                "one (or its rows are in another order): fit again with this graph."
+            )
         try:
             return self.system.apply(self.weights, graph, len(self.classes))
-        except (RuntimeError, KeyError) as error:
+        except (RuntimeError, KeyError, ValueError) as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
+            said = " ".join(str(error).split())
             raise UsageError(
-                f"The weights do not fit a {self.system.name} with these settings: "
-                f"{str(error).splitlines()[0]}"
+                f"The weights do not fit a {self.system.name} with these settings: {said}"
             ) from None
 
     def save(self, folder: Path) -> None:
@@ -93,6 +98,7 @@ class Model:
             "weights": hashlib.sha256(packed).hexdigest(),
             "extra": self.extra,
         }
+        description["digest"] = _digest(description)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -111,6 +117,11 @@ class Model:
     def load(cls, folder: Path) -> Model:
         """Read a folder that `save` wrote."""
         said = _described(folder)
+        if said.get("digest") != _digest({k: v for k, v in said.items() if k != "digest"}):
+            raise UsageError(
+                f"{folder / DESCRIPTION} was changed after it was written. Fit again, or copy the "
+                "whole folder again."
+            )
         packed = _bytes(folder / WEIGHTS)
         if hashlib.sha256(packed).hexdigest() != said.get("weights"):
             raise UsageError(
@@ -130,8 +141,13 @@ class Model:
             raise UsageError(f"{folder / DESCRIPTION}: {error}") from None
         except KeyError as error:
             raise UsageError(f"{folder / DESCRIPTION} does not say {error.args[0]!r}.") from None
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise UsageError(f"{folder / DESCRIPTION} has a wrong entry: {error}.") from None
+
+
+def _digest(description: Mapping[str, Any]) -> str:
+    text = json.dumps(description, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _described(folder: Path) -> dict[str, Any]:
@@ -142,7 +158,7 @@ def _described(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not JSON: {error}.") from None
     form = said.get("format") if isinstance(said, dict) else None
-    if not isinstance(form, int):
+    if type(form) is not int or form < 1:
         raise UsageError(f"{path} does not describe a kryograph model.")
     if form > FORMAT:
         raise UsageError(

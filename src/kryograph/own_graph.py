@@ -76,7 +76,9 @@ def fit(
     """Label the nodes of your own graph: predictions, a model and a page, from two tables."""
     if not 0 < coverage < 1:
         raise UsageError(f"--coverage must lie between 0 and 1; it is {coverage:g}.")
-    folder.check_free(out, overwrite)
+    if seed < 0:
+        raise UsageError(f"--seed must not be negative; it is {seed}.")
+    folder.check_free(out, overwrite, folder=True)
     chosen = _system(system_name, overrides or [])
     budget = None if search is None else parse_duration(search)
     start = time.perf_counter()
@@ -90,6 +92,8 @@ def fit(
             id=id_column,
             progress=lambda name, share: stage(f"reading {name}", share),
         )
+        if label is None and not tables.classes:
+            raise UsageError(f"Which column of {nodes or edges} has the labels? Say --label NAME.")
         check_for_fit(tables)
         labelled = label_nodes(
             tables.graph,
@@ -115,8 +119,9 @@ def predict(
     as_json: Json = False,
 ) -> None:
     """Label the nodes of a new graph, or of a larger one, by a model that was fitted before."""
-    folder.check_free(out, overwrite)
-    model = Model.load(model_folder)
+    folder.check_free(out, overwrite, folder=False)
+    inside = model_folder / folder.MODEL
+    model = Model.load(inside if inside.is_dir() else model_folder)
     calibration = folder.calibration_of(model.extra)
     columns = Columns.from_json(model.extra.get("columns"))
     with stages() as stage:
@@ -162,7 +167,13 @@ def suggest(
         raise UsageError(f"--count must be at least 1; it is {count}.")
     rows = folder.read_suggestions(run)[:count]
     if as_json:
-        print(json.dumps(rows, indent=2, ensure_ascii=False))
+        typed = [
+            row
+            | {"lead": float(row["lead"]), "similar": int(row["similar"])}
+            | {"hops": int(row["hops"]) if row["hops"] else None}
+            for row in rows
+        ]
+        print(json.dumps(typed, indent=2, ensure_ascii=False))
     else:
         show_rows(("node", "why"), [(row["id"], row["why"]) for row in rows])
 
@@ -230,7 +241,14 @@ def _show_fit(out: Path, tables: Tables, labelled: Labelled, as_json: bool) -> N
             "ci95": [low, high],
             "n": len(labelled.held_out.nodes),
         },
-        "candidates": {c.system.name: c.accuracy for c in labelled.candidates},
+        "candidates": [
+            {
+                "system": c.system.name,
+                "settings": c.system.settings.as_dict(),
+                "accuracy": c.accuracy,
+            }
+            for c in labelled.candidates
+        ],
         "temperature": labelled.calibration.temperature,
         "coverage": labelled.calibration.coverage,
         "notes": list(tables.notes),

@@ -49,8 +49,8 @@ def test_a_fold_has_no_say_in_its_own_number_of_epochs() -> None:
     early = [1.0] * 50 + [0.0] * 50
     late = early[::-1]
     both = candidate([early, late], [1, 1])
-    assert both.epochs(without=0) == 100
-    assert both.epochs(without=1) <= 50
+    assert both.epochs(without=[0]) == 100
+    assert both.epochs(without=[1]) <= 50
 
 
 def test_large_folds_count_more() -> None:

@@ -199,6 +199,9 @@ def test_a_model_that_was_saved_and_read_says_the_same(
     read = Model.load(tmp_path / "model")
     assert read.system == made
     np.testing.assert_allclose(read.predict_proba(task.graph), found.predict_proba(), atol=1e-6)
+    seen = read.system.embed(read.weights, task.graph, len(task.classes))
+    assert seen.shape[0] == task.graph.n
+    assert np.isfinite(seen).all()
 
 
 @every_system

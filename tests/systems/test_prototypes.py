@@ -75,3 +75,13 @@ def test_rounds_leave_a_class_without_labels_alone() -> None:
     found = system("prototypes", {"rounds": 3}).fit(task)
     assert not found.predict_proba()[:, 1].any()
     assert found.predict() == ["a"] * 5 + ["c"] * 5
+
+
+def test_wide_features_are_projected_and_decide_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_of(toy.two_cliques(5), {0: 0, 9: 1})
+    monkeypatch.setattr("kryograph.systems.prototypes.LARGEST", 10)
+    made = system("prototypes")
+    found = made.fit(task)
+    assert found.weights["prototypes"].shape == (2, 512)
+    assert found.predict() == ["a"] * 5 + ["b"] * 5
+    np.testing.assert_allclose(made.apply(found.weights, task.graph, 2), found.predict_proba())

@@ -113,7 +113,10 @@ def end_columns(lines: Lines) -> list[Any]:
 
 
 def edge_columns(sheet: Sheet, ignore: Collection[str]) -> EdgeColumns:
-    """Source, target and weight: by well-known names, else the first columns."""
+    """Source, target and weight: by well-known names, else the first columns.
+
+    A third column that has a name of its own, such as a year, is no weight.
+    """
     names = [name for name in sheet.names if name not in ignore]
     if len(names) > 2 and is_row_number(sheet, names[0]):
         names = names[1:]
@@ -129,7 +132,7 @@ def edge_columns(sheet: Sheet, ignore: Collection[str]) -> EdgeColumns:
     if weight in (source, target):
         weight = None
     others = [name for name in names if name not in (source, target)]
-    if weight is None and others:
+    if weight is None and others and others[0].isdigit():
         third = sheet.numbers(others[0])
         if third is not None and third.missing.size < sheet.rows:
             weight = others[0]

@@ -2,13 +2,14 @@
 
 A system is trained on each fold for the same number of epochs and scored on the held nodes after
 each. The mean of these curves, smoothed, has its best epoch; the system whose best is highest is
-chosen. Held-out predictions are made afterwards, each with the number of epochs that the *other*
-folds chose, so that no label has a say in its own prediction.
+chosen. Held-out predictions are made afterwards, each with the number of epochs that folds chose
+which do not hold out the same labels: no label has a say in how long its own prediction is trained
+for. (It has one, among all others, in which system is chosen.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -46,13 +47,13 @@ class Candidate:
     curves: npt.NDArray[np.float64]
     sizes: Indices
 
-    def epochs(self, without: int | None = None) -> int:
-        """The best number of epochs, by all folds, or all but one; no curve, no choice."""
+    def epochs(self, without: Sequence[int] = ()) -> int:
+        """The best number of epochs, by all folds but some; no curve, no choice."""
         if self.curves.shape[1] == 1:
             return EPOCHS
-        kept = np.arange(len(self.curves)) != without
+        kept = ~np.isin(np.arange(len(self.curves)), list(without))
         if not kept.any():
-            kept[:] = True
+            return EPOCHS
         mean = np.average(self.curves[kept], axis=0, weights=self.sizes[kept])
         return len(mean) - int(smoothed(mean)[::-1].argmax())
 
@@ -98,9 +99,9 @@ class HeldOut:
     """Predictions for labelled nodes by fits that had not seen their labels.
 
     Args:
-        nodes: The labelled nodes that were held out at least once.
+        nodes: The labelled nodes that were held out.
         labels: Their classes.
-        probabilities: Theirs, averaged over the draws.
+        probabilities: Theirs.
     """
 
     nodes: Indices
@@ -114,15 +115,15 @@ class HeldOut:
 
 
 def held_out(candidate: Candidate, given: Given, step: Step = lambda: None) -> HeldOut:
-    """What the system says of each labelled node when its label is hidden."""
-    total = np.zeros((given.graph.n, len(given.classes)))
-    times = np.zeros(given.graph.n)
-    for k, fold in enumerate(given.folds):
-        task = given.task(fold, seen=False)
-        conditions = Conditions(exactly(candidate.epochs(without=k)))
-        found = candidate.system.fit(task, seed=given.seed, conditions=conditions).predict_proba()
-        total[fold.held] += found[fold.held]
-        times[fold.held] += 1
+    """What the system says of each labelled node when its label is hidden, once."""
+    found = np.zeros((given.graph.n, len(given.classes)))
+    for fold in given.first_draw:
+        same = [k for k, each in enumerate(given.folds) if np.isin(each.held, fold.held).any()]
+        conditions = Conditions(exactly(candidate.epochs(without=same)))
+        fit = candidate.system.fit(
+            given.task(fold, seen=False), seed=given.seed, conditions=conditions
+        )
+        found[fold.held] = fit.predict_proba()[fold.held]
         step()
-    nodes = np.flatnonzero(times)
-    return HeldOut(nodes, given.labels[nodes], total[nodes] / times[nodes, None])
+    nodes = np.sort(np.concatenate([fold.held for fold in given.first_draw]))
+    return HeldOut(nodes, given.labels[nodes], found[nodes])

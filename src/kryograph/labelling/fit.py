@@ -146,7 +146,7 @@ def label_nodes(
         )
         found = [*(each for each in found if each is not best), best]
     ranked = sorted(found, key=lambda candidate: (candidate is not best, -candidate.accuracy))
-    counter = _Counter(progress, len(data.folds), "checking")
+    counter = _Counter(progress, len(data.first_draw), "checking")
     held = held_out(best, data, counter.step)
     calibration = calibrate(held.probabilities, held.labels, coverage)
     progress("training", 0, 1)

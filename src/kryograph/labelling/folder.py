@@ -20,24 +20,39 @@ from kryograph.labelling.fit import Labelled
 from kryograph.systems.base import Probabilities
 
 PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
+COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
+"""Of the suggestions."""
+
 SEPARATOR = " | "
 """Between the classes of a prediction set."""
 
 
-def check_free(out: Path, overwrite: bool) -> None:
-    """An error if something is there that must not be written over."""
+def check_free(out: Path, overwrite: bool, *, folder: bool) -> None:
+    """An error, before any work is done, if `out` cannot or must not be written."""
     if out.exists() and not overwrite:
         raise UsageError(f"{out} exists already: choose another name, or add --overwrite.")
-    if out.exists() and overwrite and not _is_ours(out):
-        raise UsageError(f"{out} was not written by kryograph, so it is not overwritten.")
+    if out.exists() and not (_is_fit(out) if folder else _is_prediction(out)):
+        kind = "the folder of a fit" if folder else "a table of predictions"
+        raise UsageError(f"{out} is not {kind} that kryograph wrote, so it is not overwritten.")
+    parent = next(each for each in out.absolute().parents if each.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=parent):
+            pass
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {parent}: {error.strerror}.") from None
 
 
-def _is_ours(out: Path) -> bool:
-    """Whether it is something that a fit or a prediction wrote."""
-    if out.is_file():
-        with out.open(encoding="utf-8", errors="replace") as file:
-            return file.readline().startswith("id,")
-    return (out / MODEL / "model.json").is_file() and (out / PREDICTIONS).is_file()
+def _is_fit(out: Path) -> bool:
+    ours = {PREDICTIONS, SUGGESTIONS, MODEL, PAGE}
+    found = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    return PREDICTIONS in found and found <= ours
+
+
+def _is_prediction(out: Path) -> bool:
+    if not out.is_file():
+        return False
+    with out.open(encoding="utf-8", errors="replace") as file:
+        return file.readline().startswith("id,predicted,probability,set,")
 
 
 @contextmanager
@@ -51,9 +66,15 @@ def replaced(out: Path) -> Iterator[Path]:
     try:
         new = half / out.name
         yield new
+        old = half / "old"
         if out.exists():
-            os.replace(out, half / "old")
-        os.replace(new, out)
+            os.replace(out, old)
+        try:
+            os.replace(new, out)
+        except BaseException:
+            if old.exists():
+                os.replace(old, out)
+            raise
     except OSError as error:
         raise KryographError(f"{out} cannot be written: {error.strerror or error}.") from None
     finally:
@@ -94,7 +115,7 @@ def write_suggestions(path: Path, labelled: Labelled) -> None:
     names = labelled.graph.names or [str(node) for node in range(labelled.graph.n)]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["id", "first", "second", "lead", "hops", "similar", "why"])
+        writer.writerow(COLUMNS)
         for s in labelled.suggestions:
             first, second = (labelled.classes[c] for c in (s.first, s.second))
             hops = "" if s.hops is None else s.hops
@@ -107,11 +128,14 @@ def read_suggestions(folder: Path) -> list[dict[str, str]]:
     path = folder / SUGGESTIONS
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            return list(csv.DictReader(file))
+            rows = list(csv.DictReader(file))
     except FileNotFoundError:
         raise UsageError(f"There is no {path}: is {folder} the folder of a fit?") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
+    if any(set(row) != set(COLUMNS) or None in row.values() for row in rows):
+        raise UsageError(f"{path} does not have the columns {', '.join(COLUMNS)}.")
+    return rows
 
 
 def calibration_of(extra: object) -> Calibration:
@@ -123,6 +147,6 @@ def calibration_of(extra: object) -> Calibration:
         raise UsageError(
             "The model has no calibration: was it written by `kryograph fit`?"
         ) from None
-    if not (found.temperature > 0 and 0 < found.coverage < 1 and 0 <= found.threshold <= 1):
+    if not (0 < found.temperature < 1e6 and 0 < found.coverage < 1 and 0 <= found.threshold <= 1):
         raise UsageError(f"The model's calibration cannot be: {found}.")
     return found

@@ -71,6 +71,19 @@ class Given:
     folds: list[Fold]
     seed: int
 
+    @property
+    def first_draw(self) -> list[Fold]:
+        """The folds in which every label is held out once."""
+        count = next(
+            (
+                k
+                for k, fold in enumerate(self.folds)
+                if k and np.isin(fold.held, np.concatenate([f.held for f in self.folds[:k]])).any()
+            ),
+            len(self.folds),
+        )
+        return self.folds[:count]
+
     def task(self, fold: Fold, *, seen: bool) -> Task:
         """The task of a fold; the labels of the held nodes are `seen`, to score by, or not."""
         visible = np.full(self.graph.n, UNKNOWN)

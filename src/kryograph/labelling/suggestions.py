@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.sparse.csgraph import dijkstra
 
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.operators import operator
@@ -100,12 +101,10 @@ def neighbours(adjacency: sp.csr_array, nodes: Indices) -> Indices:
 
 def hops_to_labels(graph: Graph, given: Indices) -> npt.NDArray[np.float64]:
     """How many edges lie between each node and the nearest labelled one; infinite if no path."""
-    hops = np.full(graph.n, np.inf)
-    ring = given != UNKNOWN
-    distance = 0
-    pattern = (graph.adjacency != 0).astype(np.float64)
-    while ring.any():
-        hops[ring] = distance
-        distance += 1
-        ring = ((pattern @ ring.astype(np.float64)) > 0) & np.isinf(hops)
+    labelled = np.flatnonzero(given != UNKNOWN)
+    if labelled.size == 0:
+        return np.full(graph.n, np.inf)
+    hops: npt.NDArray[np.float64] = dijkstra(
+        graph.adjacency, directed=False, unweighted=True, indices=labelled, min_only=True
+    )
     return hops

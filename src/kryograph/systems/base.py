@@ -78,6 +78,11 @@ class System(ABC):
     component_wise: ClassVar[bool] = True
     """Whether unlabelled nodes matter to no component but their own."""
 
+    @property
+    def inductive(self) -> bool:
+        """Whether what was learned on one graph says anything of another."""
+        return True
+
     def __post_init__(self) -> None:
         if self.operator not in OPERATORS:
             raise unknown("operator", self.operator, OPERATORS)

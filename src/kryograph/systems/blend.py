@@ -102,6 +102,11 @@ class BlendSystem(System):
         del own["temperature"]
         return member.embed(own, graph, classes)
 
+    @property
+    def inductive(self) -> bool:
+        """If every member is."""
+        return all(member.inductive for _, member in self._members())
+
     def _members(self) -> Iterator[tuple[str, System]]:
         for k, member in enumerate(self.settings.systems(self.operator)):
             yield f"{k}.", member

@@ -191,6 +191,11 @@ class LabelGrowingSystem(System):
         """What was learned last is the inner system's."""
         return self.inner.apply(weights, graph, classes)
 
+    @property
+    def inductive(self) -> bool:
+        """If the inner system is."""
+        return self.inner.inductive
+
     def embed(self, weights: Weights, graph: Graph, classes: int) -> Scores:
         """As the inner system sees them."""
         return self.inner.embed(weights, graph, classes)

@@ -17,7 +17,6 @@ import scipy.sparse as sp
 import torch
 from scipy.sparse.linalg import splu
 
-from kryograph.errors import UsageError
 from kryograph.graph import Graph, Indices, Task
 from kryograph.operators import operator
 from kryograph.systems.base import Fit, Probabilities, System, Weights, register
@@ -62,6 +61,7 @@ class LPSystem(System):
     """The operator is always D - A."""
 
     uses_features = uses_operator = uses_seed = False
+    inductive = False  # labelled nodes are known by their numbers
 
     def _fit(
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
@@ -75,11 +75,6 @@ class LPSystem(System):
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """Solve one linear system for all labelled nodes, which are known by their numbers."""
         nodes, labels = weights["nodes"].numpy(), weights["labels"].numpy()
-        if nodes.max() >= graph.n:
-            raise UsageError(
-                f"Node {nodes.max()}, whose label is known, is not in this graph of {graph.n:,} "
-                "nodes: label propagation needs the graph it was fitted on."
-            )
         near = absorption(graph, nodes, self.settings.alpha)
         scores = np.zeros((graph.n, classes))
         for label in np.unique(labels):

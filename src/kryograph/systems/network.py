@@ -137,6 +137,9 @@ class NetworkSystem(System):
             return super().embed(weights, graph, classes)
         output.register_forward_pre_hook(look)
         _probabilities(forward)
+        if not seen:  # an engine that does without the layer itself
+            with torch.no_grad():
+                forward.network(forward.x, forward.L)
         found: npt.NDArray[np.float64] = seen[-1].double().numpy()
         return found
 

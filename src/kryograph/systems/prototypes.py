@@ -10,6 +10,7 @@ and of these, the latter counting as `pull` labels. With many labels that is nex
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,6 +25,12 @@ from kryograph.systems.base import Fit, Probabilities, System, Weights, register
 from kryograph.systems.network import features_on_device
 from kryograph.systems.settings import Range, Settings, setting
 from kryograph.training.loop import Conditions, Epoch
+
+LARGEST = 2 * 10**8
+"""With more entries than this (nodes × features) the features are projected."""
+
+PROJECTED = 512
+"""To how many columns."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,8 @@ class PrototypesSystem(System):
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         """Average, scale, add up."""
-        diffused = self._diffused(task.graph, conditions.device)
+        wide = math.prod(task.graph.features.shape) > LARGEST
+        diffused = self._diffused(task.graph, conditions.device, wide)
         nodes = task.split.train
         train = torch.from_numpy(nodes.copy()).to(diffused.device)
         labels = torch.from_numpy(task.labels[nodes]).to(diffused.device)
@@ -84,11 +92,17 @@ class PrototypesSystem(System):
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """Average, scale, compare."""
-        return self._compared(self._diffused(graph, "cpu"), weights)
+        wide = weights["prototypes"].shape[1] != graph.features.shape[1]
+        return self._compared(self._diffused(graph, "cpu", wide), weights)
 
-    def _diffused(self, graph: Graph, device: str) -> Tensor:
+    def _diffused(self, graph: Graph, device: str, wide: bool) -> Tensor:
         """X + LX + … + L^K X, rows at unit length."""
         L, x = operator(graph, self.operator), features_on_device(graph, device)
+        if wide:
+            # A random projection keeps cosines, up to a few hundredths. It depends on nothing but
+            # the number of features, so that every graph gets the same.
+            generator = torch.Generator().manual_seed(x.shape[1])
+            x = x @ torch.randn(x.shape[1], PROJECTED, generator=generator).to(device)
         total = torch.zeros(tuple(x.shape), device=device)
         for block in krylov_blocks(L, x, self.settings.hops + 1):
             total += block
