@@ -74,8 +74,17 @@ def test_the_first_stays_unless_another_is_clearly_better() -> None:
 
 
 def test_a_network_alone_is_tried_only_with_labels_enough() -> None:
-    names = [[s.name for s in default_candidates(labels)] for labels in (12, 140)]
+    names = [[s.name for s in default_candidates(labels, 7)] for labels in (70, 140)]
     assert names == [["blend", "prototypes"], ["blend", "prototypes", "truncated-krylov"]]
+
+
+def test_in_a_large_graph_one_part_is_held_out(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kryograph.labelling.fit.LARGE", 100)
+    found = label_nodes(data.graph, given(data, slice(0, 60)), data.classes, systems=FAST)
+    assert len(found.held_out.nodes) == 12
+    assert found.probabilities.shape == (240, 3)
 
 
 def test_one_class_is_refused(data: Dataset) -> None:

@@ -14,7 +14,7 @@ from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.calibration import Calibration, calibrate
 from kryograph.labelling.choice import Candidate, HeldOut, held_out, tried
-from kryograph.labelling.folds import FEW, Given, folds
+from kryograph.labelling.folds import Given, folds
 from kryograph.labelling.search import search as searched
 from kryograph.labelling.suggestions import Suggestion, suggest
 from kryograph.model import Model
@@ -22,6 +22,12 @@ from kryograph.systems import System, system
 from kryograph.systems.base import Probabilities
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
+
+ENOUGH = 15
+"""From this many labels for each class on, a network alone is worth a try."""
+
+LARGE = 50_000
+"""In a graph of more nodes than this one part of the labels is held out instead of all in turn."""
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how many fits of it are done, and of how many."""
@@ -84,10 +90,10 @@ def wilson(right: int, n: int) -> tuple[float, float, float]:
     return share, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
 
 
-def default_candidates(labels: int) -> list[System]:
+def default_candidates(labels: int, classes: int) -> list[System]:
     """What is tried when nothing is asked for; a network alone only if there are labels enough."""
     blend, refined = system("blend"), system("prototypes", {"rounds": 5})
-    return [blend, refined, *([system("truncated-krylov")] if labels > FEW else [])]
+    return [blend, refined, *([system("truncated-krylov")] if labels >= ENOUGH * classes else [])]
 
 
 def chosen(candidates: Sequence[Candidate], labels: int) -> Candidate:
@@ -131,8 +137,9 @@ def label_nodes(
     known = np.flatnonzero(labels != UNKNOWN)
     if np.unique(labels[known]).size < 2:
         raise UsageError("There must be labels of at least two classes.")
-    data = Given(graph, labels, names, folds(labels, seed), seed)
-    tries = list(systems) if systems is not None else default_candidates(known.size)
+    parts = folds(labels, seed)
+    data = Given(graph, labels, names, parts if graph.n <= LARGE else parts[:1], seed)
+    tries = list(systems) if systems is not None else default_candidates(known.size, len(names))
     counter = _Counter(progress, len(tries) * len(data.folds), "choosing")
     found = [tried(each, data, counter.step) for each in tries]
     best = chosen(found, known.size)
