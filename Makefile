@@ -21,6 +21,7 @@ bench: $(INSTALLED)
 	$(BIN)/kryograph bench growth
 	$(BIN)/kryograph bench spmm
 	$(BIN)/kryograph bench seeds
+	$(BIN)/kryograph bench baselines
 
 # Installs once; again only when what is to be installed has changed.
 $(INSTALLED): pyproject.toml constraints.txt
