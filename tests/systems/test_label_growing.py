@@ -250,7 +250,7 @@ def test_any_system_can_be_inside(name: str, inner: str, settings: str, data: Da
         ({"inner": "gnc"}, "Unknown system 'gnc': did you mean 'gcn'"),
         ({"inner": "m3s"}, "The inner system 'm3s' adds labels itself"),
         ({"inner_settings": "hiden=3"}, "Unknown setting 'hiden': did you mean 'hidden'"),
-        ({"inner_settings": "hidden"}, "The setting 'hidden' takes a whole number, not ''"),
+        ({"inner_settings": "hidden"}, "written NAME=VALUE, such as hidden=64, not 'hidden'"),
         ({"inner_settings": "hidden=0"}, "'hidden' must be at least 1"),
     ],
 )
