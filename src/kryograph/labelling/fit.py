@@ -24,7 +24,7 @@ from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
 
 ENOUGH = 15
-"""From this many labels for each class on, a network alone is worth a try."""
+"""From this many labels for each class on, a network needs no help from prototypes."""
 
 LARGE = 50_000
 """In a graph of more nodes than this one part of the labels is held out instead of all in turn."""
@@ -91,9 +91,9 @@ def wilson(right: int, n: int) -> tuple[float, float, float]:
 
 
 def default_candidates(labels: int, classes: int) -> list[System]:
-    """What is tried when nothing is asked for; a network alone only if there are labels enough."""
-    blend, refined = system("blend"), system("prototypes", {"rounds": 5})
-    return [blend, refined, *([system("truncated-krylov")] if labels >= ENOUGH * classes else [])]
+    """What is tried when nothing is asked for: first a network if there are labels enough."""
+    network = [system("truncated-krylov")] if labels >= ENOUGH * classes else []
+    return [*network, system("blend"), system("prototypes", {"rounds": 5})]
 
 
 def chosen(candidates: Sequence[Candidate], labels: int) -> Candidate:
