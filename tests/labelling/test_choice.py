@@ -45,6 +45,14 @@ def test_the_best_epoch_is_the_latest_of_equals() -> None:
     assert 40 <= candidate([falling, falling], [1, 1]).epochs() <= 50
 
 
+def test_a_peak_that_may_be_chance_is_no_reason_to_stop_early() -> None:
+    peak = [0.80] * 40 + [0.84] * 30 + [0.80] * 30
+    assert candidate([peak], [50]).epochs() == 100
+    assert candidate([peak], [50]).accuracy == pytest.approx(0.80)
+    assert 40 < candidate([peak], [5000]).epochs() <= 70
+    assert candidate([peak], [5000]).accuracy == pytest.approx(0.84)
+
+
 def test_a_fold_has_no_say_in_its_own_number_of_epochs() -> None:
     early = [1.0] * 50 + [0.0] * 50
     late = early[::-1]

@@ -1,14 +1,14 @@
 """Choice: which system, for how many epochs, by what it says of labels that are held out.
 
 A system is trained on each fold for the same number of epochs and scored on the held nodes after
-each. The mean of these curves, smoothed, has its best epoch; the system whose best is highest is
-chosen. Held-out predictions are made afterwards, each with the number of epochs that folds chose
+each. The mean of these curves, smoothed, says for how long to train, and how good that is. Held-out predictions are made afterwards, each with the number of epochs that folds chose
 which do not hold out the same labels: no label has a say in how long its own prediction is trained
 for. (It has one, among all others, in which system is chosen.)
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -48,20 +48,27 @@ class Candidate:
     sizes: Indices
 
     def epochs(self, without: Sequence[int] = ()) -> int:
-        """The best number of epochs, by all folds but some; no curve, no choice."""
+        """For how many epochs to train, by all folds but some; no curve, no choice.
+
+        All of them, unless fewer are better by a standard error: the peak of a curve made by a few
+        labels is mostly chance.
+        """
         if self.curves.shape[1] == 1:
             return EPOCHS
         kept = ~np.isin(np.arange(len(self.curves)), list(without))
         if not kept.any():
             return EPOCHS
-        mean = np.average(self.curves[kept], axis=0, weights=self.sizes[kept])
-        return len(mean) - int(smoothed(mean)[::-1].argmax())
+        curve = smoothed(np.average(self.curves[kept], axis=0, weights=self.sizes[kept]))
+        error = math.sqrt(curve[-1] * (1 - curve[-1]) / self.sizes[kept].sum())
+        if curve.max() <= curve[-1] + error:
+            return len(curve)
+        return len(curve) - int(curve[::-1].argmax())
 
     @property
     def accuracy(self) -> float:
-        """That of held-out nodes, after the best number of epochs."""
-        mean = np.average(self.curves, axis=0, weights=self.sizes)
-        return float(smoothed(mean).max())
+        """That of held-out nodes, after this number of epochs."""
+        curve = smoothed(np.average(self.curves, axis=0, weights=self.sizes))
+        return float(curve[min(self.epochs(), len(curve)) - 1])
 
 
 def smoothed(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

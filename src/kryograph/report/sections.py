@@ -185,9 +185,8 @@ def systems(labelled: Labelled) -> Safe:
         "systems",
         "Systems that were tried",
         paragraph(
-            "Each was trained with parts of the given labels hidden and scored on these. This is "
-            "the score at the best number of epochs, by which one is chosen, and so a little "
-            "better than the held-out accuracy above, for which the others choose the epochs."
+            "Each was trained with parts of the given labels hidden and scored on these. One is "
+            "chosen by this score, which is therefore a little too good."
         ),
         table(
             ("System", "Settings changed", "Epochs", "Accuracy"),
