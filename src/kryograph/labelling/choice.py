@@ -1,9 +1,10 @@
 """Choice: which system, for how many epochs, by what it says of labels that are held out.
 
 A system is trained on each fold for the same number of epochs and scored on the held nodes after
-each. The mean of these curves, smoothed, says for how long to train, and how good that is. Held-out predictions are made afterwards, each with the number of epochs that folds chose
-which do not hold out the same labels: no label has a say in how long its own prediction is trained
-for. (It has one, among all others, in which system is chosen.)
+each. The mean of these curves, smoothed, says for how long to train, and how good that is. Held-out
+predictions are made afterwards, each with the number of epochs that folds chose which do not hold
+out the same labels: no label has a say in how long its own prediction is trained for. (It has one,
+among all others, in which system is chosen.)
 """
 
 from __future__ import annotations
