@@ -68,7 +68,9 @@ def small(name: str, *, operator: str = "sym", **changes: object) -> System:
         own = {k: v for k, v in changes.items() if has(name, k)}
         inside = cheap(inner) | {k: v for k, v in changes.items() if k not in own}
         pairs = ",".join(f"{k}={v}" for k, v in inside.items() if has(inner, k))
-        return system(name, {"inner_settings": pairs} | own, operator=operator)
+        # In so small a graph three rounds would give labels to nearly every node.
+        few = {"stages": 2} if has(name, "stages") else {}
+        return system(name, {"inner_settings": pairs} | few | own, operator=operator)
     wanted = cheap(name) | changes
     return system(name, {k: v for k, v in wanted.items() if has(name, k)}, operator=operator)
 

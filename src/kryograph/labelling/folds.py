@@ -28,7 +28,7 @@ def folds(labels: Indices, seed: int, count: int = 5) -> list[Fold]:
     A class with a single label always trains.
 
     >>> [fold.held.tolist() for fold in folds(np.array([0, 0, 1, 1, 2, -1]), seed=0, count=2)][:2]
-    [[1, 2], [0, 3]]
+    [[0, 2], [1, 3]]
     """
     known = np.flatnonzero(labels != UNKNOWN)
     sizes = np.bincount(labels[known])
