@@ -150,7 +150,7 @@ class Sheet:
         try:
             return pc.if_else(given, cells, None).cast(pa.float64())
         except pa.ArrowInvalid:
-            pass
+            pass  # some cell is no number; which one, and whether it should be, is seen below
         alike = pc.match_substring_regex(cells, _NUMBER)
         if not required and _count(alike) < NUMERIC * _count(given):
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -61,12 +62,12 @@ class Labelled:
     calibration: Calibration
     suggestions: tuple[Suggestion, ...]
 
-    @property
+    @cached_property
     def probabilities(self) -> Probabilities:
         """Calibrated, N × C."""
         return self.calibration.probabilities(self.raw)
 
-    @property
+    @cached_property
     def sets(self) -> npt.NDArray[np.bool_]:
         """Prediction sets, N × C."""
         return self.calibration.sets(self.probabilities)
