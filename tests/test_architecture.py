@@ -29,21 +29,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "systems": {"errors", "graph", "sparse", "operators", "nn", "engine", "training"},
     "model": {"errors", "graph", "systems"},
     "results": {"errors", "training"},
+    "store": {"errors"},
+    "durations": {"errors"},
     "estimator": {"errors", "graph", "model", "systems", "training"},
     "experiments": {
-        *("errors", "graph", "operators", "data", "engine", "systems", "training", "results")
+        *("errors", "graph", "operators", "data", "engine", "systems", "training", "results"),
+        *("store",),
     },
-    "report": {"errors", "graph", "labelling", "results", "systems", "training"},
+    "report": {
+        *("errors", "durations", "graph", "labelling", "results", "store", "systems", "training"),
+    },
     "labelling": {"errors", "graph", "operators", "systems", "training", "model"},
     "own_graph": {
-        *("errors", "graph", "data", "labelling", "model", "report", "systems"),
+        *("errors", "durations", "graph", "data", "labelling", "model", "report", "systems"),
     },
+    "reproduce": {"errors", "durations", "experiments", "report", "store", "systems"},
     "bench": {
         *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
         *("experiments", "report"),
     },
     "cli": {
-        *("", "errors", "data", "engine", "own_graph", "systems", "training"),
+        *("", "errors", "data", "engine", "own_graph", "reproduce", "systems", "training"),
         *("experiments", "results", "report", "bench"),
     },
     "__main__": {"cli"},

@@ -19,6 +19,7 @@ import typer
 
 import kryograph
 from kryograph import own_graph as own
+from kryograph import reproduce
 from kryograph.bench import commands as bench
 from kryograph.data import DATASETS, fetch, load
 from kryograph.data.catalogue import entry
@@ -29,6 +30,7 @@ from kryograph.engine.machine import available_memory, measure
 from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
+from kryograph.experiments.tables import TABLES
 from kryograph.report.catalogue import catalogue
 from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.systems import SYSTEMS
@@ -47,6 +49,13 @@ app = typer.Typer(
 data_app = typer.Typer(rich_markup_mode=None, help="Files of the data sets.")
 app.add_typer(data_app, name="data")
 app.add_typer(bench.app, name="bench")
+reproduce_app = typer.Typer(rich_markup_mode=None, help="The paper's tables and figures.")
+app.add_typer(reproduce_app, name="reproduce")
+for _table in TABLES:
+    reproduce_app.command(
+        _table, epilog=f"Example: kryograph reproduce {_table} --columns 'Cora 1%' --runs 3"
+    )(reproduce.reproducer(_table))
+reproduce_app.command(epilog="Example: kryograph reproduce own mine.toml --runs 5")(reproduce.own)
 app.command(
     epilog="Example: kryograph fit --edges edges.csv --nodes nodes.csv --label topic --out run"
 )(own.fit)

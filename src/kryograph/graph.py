@@ -261,6 +261,8 @@ class Graph:
 class Split:
     """Which nodes train, validate and test: three disjoint sets, with the name of the draw.
 
+    (Unless it is `leaky`, which exists to measure what an overlap is worth, and for nothing else.)
+
     >>> Split("by hand", train=[2, 0], validation=[1], test=[3]).train
     array([0, 2])
     """
@@ -269,6 +271,7 @@ class Split:
     train: Indices
     validation: Indices
     test: Indices
+    leaky: bool = False
 
     def __post_init__(self) -> None:
         for part in ("train", "validation", "test"):
@@ -285,7 +288,7 @@ class Split:
         if self.train.size == 0:
             raise UsageError(f"Split {self.name!r} has no training node.")
         together = np.concatenate([self.train, self.validation, self.test])
-        if np.unique(together).size != together.size:
+        if not self.leaky and np.unique(together).size != together.size:
             raise UsageError(f"Split {self.name!r}: train, validation and test overlap.")
 
     @cached_property

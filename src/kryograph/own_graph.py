@@ -17,11 +17,11 @@ import typer
 
 from kryograph.data.columns import Columns
 from kryograph.data.tables import Tables, check_for_fit, read_tables
+from kryograph.durations import parse_duration
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
 from kryograph.labelling import folder
 from kryograph.labelling.fit import Labelled, label_nodes
-from kryograph.labelling.search import parse_duration
 from kryograph.model import Model
 from kryograph.report.map import positions
 from kryograph.report.page import page

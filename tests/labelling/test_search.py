@@ -1,23 +1,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from kryograph.errors import KryographError, UsageError
+from kryograph.errors import KryographError
 from kryograph.labelling.choice import Candidate
-from kryograph.labelling.search import parse_duration, search
+from kryograph.labelling.search import search
 from kryograph.systems import System, system
 
 
 def scored(made: System, accuracy: float) -> Candidate:
     return Candidate(made, np.array([[accuracy]]), np.array([1]))
-
-
-def test_durations() -> None:
-    assert [parse_duration(text) for text in ("90s", "1.5m", " 2h ")] == [90, 90, 7200]
-    for text in ("", "10", "m", "-1m", "0s", "10 minutes"):
-        with pytest.raises(UsageError, match="such as 10m"):
-            parse_duration(text)
 
 
 def test_the_best_of_what_was_tried_is_found() -> None:

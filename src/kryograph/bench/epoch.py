@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.bench.idioms import GCNSnowball, Idiom, Setting, SignMLP
-from kryograph.bench.peak import peak_bytes
 from kryograph.bench.timing import interleaved
 from kryograph.data import load
 from kryograph.engine.estimate import Estimate
 from kryograph.engine.forward import Forward, Literal, Nodes
 from kryograph.engine.machine import available_memory, measure
+from kryograph.experiments.peak import peak_bytes
 from kryograph.graph import Task
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator

@@ -17,9 +17,9 @@ import scipy.sparse as sp
 import torch
 
 from kryograph.bench.epoch import Contestant
-from kryograph.bench.peak import peak_bytes
 from kryograph.bench.timing import seconds
 from kryograph.data.synthetic import synthetic_citations
+from kryograph.experiments.peak import peak_bytes
 from kryograph.graph import Split, Task
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator

@@ -22,6 +22,7 @@ VALIDATION = 500
 TEST = 1_000
 PUBLIC = "public"
 PER_CLASS = " per class"
+LEAKY = " leaky"
 
 
 def parse_rate(text: str) -> Fraction:
@@ -52,9 +53,13 @@ def parse_rate(text: str) -> Fraction:
 def split_name(how: str | int) -> str:
     """The one way in which a split is written: "public", "20 per class", or a rate in per cent.
 
+    A rate may be "leaky": see `leaky_split`.
+
     >>> split_name("0.01"), split_name("1.0 %"), split_name(20), split_name("public")
     ('1%', '1%', '20 per class', 'public')
     """
+    if str(how).endswith(LEAKY):
+        return _percent(parse_rate(str(how).removesuffix(LEAKY))) + LEAKY
     if per_class := re.fullmatch(rf"(-?\d+){PER_CLASS}", str(how)):
         how = int(per_class[1])
     if isinstance(how, int):
@@ -69,6 +74,8 @@ def random_split(labels: Indices, how: str | int, *, seed: int) -> Split:
     name = split_name(how)
     if name.endswith(PER_CLASS):
         return per_class_split(labels, int(name.removesuffix(PER_CLASS)), seed=seed)
+    if name.endswith(LEAKY):
+        return leaky_split(labels, name.removesuffix(LEAKY), seed=seed)
     return rate_split(labels, name, seed=seed)
 
 
@@ -115,6 +122,41 @@ def per_class_split(
         )
     counts = dict.fromkeys(sizes, k)
     return _draw(f"{k}{PER_CLASS} seed {seed}", labels, counts, seed, validation, test)
+
+
+def leaky_split(
+    labels: Indices, rate: str, *, seed: int, validation: int = VALIDATION, test: int = TEST
+) -> Split:
+    """A split with the fault of the authors' released code: its parts overlap.
+
+    The training nodes are drawn as in `rate_split`. Then, for validation, nodes of each class are
+    drawn among the others, but their *positions* among the others are taken for node numbers; and
+    the same again for testing. So some test nodes have been trained on, or have chosen the epoch.
+    It exists to measure what that is worth.
+    """
+    share = parse_rate(rate)
+    sizes = _class_sizes(labels)
+    rng = np.random.default_rng([seed])
+    labelled = np.flatnonzero(labels != UNKNOWN)
+    others = labelled
+
+    def drawn(counts: Mapping[int, int], numbered: Indices | None = None) -> Indices:
+        nonlocal others
+        found = []
+        for label, count in counts.items():
+            there = np.flatnonzero(labels[others] == label)
+            found.append(rng.choice(there, min(count, there.size), replace=False))
+        positions = np.concatenate(found)
+        nodes: Indices = (others if numbered is None else numbered)[positions]
+        others = np.delete(others, positions)
+        return nodes
+
+    train = drawn({label: math.ceil(size * share) for label, size in sizes.items()})
+    each = {label: math.ceil(validation / len(sizes)) for label in sizes}
+    validating = drawn(each, labelled)
+    testing = drawn({label: math.ceil(test / len(sizes)) for label in sizes}, labelled)
+    name = f"{_percent(share)}{LEAKY} seed {seed}"
+    return Split(name, train, validating, testing, leaky=True)
 
 
 def _percent(share: Fraction) -> str:

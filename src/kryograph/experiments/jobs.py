@@ -1,8 +1,9 @@
-"""Jobs: the runs of several seeds at once, each in a process of its own with one thread.
+"""Jobs: several runs at once, each in a process of its own with one thread.
 
 Every kernel sums in the same order whatever the number of threads, so the results are the same
-whatever the jobs. Workers talk to this process through a pipe each: a seed goes in; epochs, then a
-run or an error come out. A worker whose pipe is closed ends, so none outlives this process.
+whatever the jobs. Workers talk to this process through a pipe each: what is to be run goes in;
+epochs, then what came of it or an error come out. A worker whose pipe is closed ends, so none
+outlives this process.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import signal
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.process import BaseProcess
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 
@@ -26,8 +28,11 @@ from kryograph.errors import KryographError, UsageError
 from kryograph.training.loop import Epoch
 from kryograph.training.protocol import Run
 
-Work = Callable[[int, Callable[[Epoch], None]], Run]
-"""What does the run of a seed and says when an epoch is over."""
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+Work: TypeAlias = Callable[[Item, Callable[[Epoch], None]], Outcome]
+"""What does one run and says when an epoch is over."""
 
 START_SECONDS = 4.0
 """About how long workers need until they train: Python imports torch once more, for all of them."""
@@ -83,7 +88,7 @@ def choose_jobs(
 
 
 def spread(
-    work: Work,
+    work: Work[int, Run],
     seeds: int,
     jobs: int,
     on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None,
@@ -101,23 +106,13 @@ def spread(
         on_epoch: Hears of some epochs of every run, among them its first.
     """
     finished: dict[int, Run] = {}
-    left = iter(range(seeds))
     due = 0
     try:
-        with _workers(work, jobs) as workers:
-            for worker in workers:
-                worker.take(next(left, None))
-            while due < seeds:
-                busy = {worker.pipe: worker for worker in workers if worker.seed is not None}
-                for pipe in wait(list(busy)):
-                    worker = busy[pipe]  # type: ignore[index]
-                    seed, news = worker.seed, worker.hear()
-                    assert seed is not None
-                    if isinstance(news, Epoch):
-                        on_epoch(seed, news)
-                    else:
-                        finished[seed] = news
-                        worker.take(next(left, None))
+        with closing(stream(work, iter(range(seeds)), jobs, on_epoch)) as going:
+            for seed, outcome in going:
+                if isinstance(outcome, Exception):
+                    raise outcome
+                finished[seed] = outcome
                 while due in finished:
                     yield finished.pop(due)
                     due += 1
@@ -127,33 +122,72 @@ def spread(
         raise
 
 
-@dataclass
+def stream(
+    work: Work[Item, Outcome],
+    items: Iterator[Item],
+    jobs: int,
+    on_epoch: Callable[[Item, Epoch], None] = lambda item, epoch: None,
+) -> Generator[tuple[Item, Outcome | Exception], None, None]:
+    """What comes of each item, an error included, in the order in which they are finished.
+
+    An item is taken from the iterator when a worker is free for it. A worker that dies is replaced:
+    its item comes to a `KryographError`.
+    """
+    with _workers(work, jobs) as workers:
+        for worker in workers:
+            worker.take(items)
+        while busy := {worker.pipe: worker for worker in workers if worker.busy}:
+            for pipe in wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
+                item, news = worker.item, worker.hear()
+                if isinstance(news, Epoch):
+                    on_epoch(item, news)
+                    continue
+                if isinstance(news, WorkerDied):
+                    worker.restart()
+                worker.take(items)
+                yield item, news
+
+
+class WorkerDied(KryographError):
+    """A worker process ended before its run did."""
+
+
 class _Worker:
-    """A process, this end of its pipe, and the seed that it is at."""
+    """A process, this end of its pipe, and the item that it is at."""
 
-    process: BaseProcess
-    pipe: Connection
-    seed: int | None = None
+    def __init__(
+        self, context: SpawnContext | ForkServerContext, work: Callable[..., object]
+    ) -> None:
+        self.context, self.work = context, work
+        self.item: Any = None
+        self.busy = False
+        self._start()
 
-    def take(self, seed: int | None) -> None:
-        """Start the run of a seed; with none, be idle."""
-        self.seed = seed
-        if seed is not None:
-            self._send(seed)
+    def take(self, items: Iterator[object]) -> None:
+        """Begin the next item; without any, be idle."""
+        nothing = object()
+        self.item = next(items, nothing)
+        self.busy = self.item is not nothing
+        if self.busy:
+            self._send(self.item)
 
-    def prepare(self, work: Work) -> None:
-        self._send(work)
+    def prepare(self) -> None:
+        """Send what is the same for every item. It may be large, so all have started by then."""
+        self._send(self.work)
 
-    def hear(self) -> Epoch | Run:
-        """An epoch or a run that is over; the worker's error is raised."""
+    def hear(self) -> Any:
+        """An epoch, what came of the item, or an error."""
         try:
-            news = self.pipe.recv()
+            return self.pipe.recv()
         except (EOFError, ConnectionError):
-            raise self._dead() from None
-        if isinstance(news, Exception):
-            raise news
-        assert isinstance(news, Epoch | Run)
-        return news
+            return self._dead()
+
+    def restart(self) -> None:
+        """A new process in the place of one that died."""
+        self.stop()
+        self._start()
+        self.prepare()
 
     def stop(self) -> None:
         """At once: a worker has nothing to put away."""
@@ -162,46 +196,53 @@ class _Worker:
         self.process.close()
         self.pipe.close()
 
+    def _start(self) -> None:
+        here, there = self.context.Pipe()
+        # The pipe is all that a worker starts with. Whatever is large follows through it: if
+        # this process is interrupted meanwhile, a worker finds its pipe closed and ends.
+        self.process: BaseProcess = self.context.Process(target=_serve, args=(there,), daemon=True)
+        self.process.start()
+        there.close()
+        self.pipe: Connection = here
+
     def _send(self, what: object) -> None:
         try:
             self.pipe.send(what)
         except ConnectionError:
             raise self._dead() from None
 
-    def _dead(self) -> KryographError:
+    def _dead(self) -> WorkerDied:
         self.process.join()
         code = self.process.exitcode
-        at = "before its first run" if self.seed is None else f"in the run of seed {self.seed}"
+        at = f"in the run of {_named(self.item)}" if self.busy else "before its first run"
         if code is not None and code < 0:
             how = f"was killed (signal {-code}) {at}, most likely because memory ran out"
         else:
             how = f"ended {at} with exit code {code}"
-        return KryographError(f"A worker process {how}: try --jobs 1.")
+        return WorkerDied(f"A worker process {how}: try --jobs 1.")
+
+
+def _named(item: object) -> str:
+    return f"seed {item}" if isinstance(item, int) else str(item)
 
 
 @contextmanager
-def _workers(work: Work, jobs: int) -> Iterator[list[_Worker]]:
+def _workers(work: Callable[..., object], jobs: int) -> Iterator[list[_Worker]]:
     """Workers that have what they need; none is left afterwards."""
     context = _context()
     workers: list[_Worker] = []
     try:
         for _ in range(jobs):
-            here, there = context.Pipe()
-            # The pipe is all that a worker starts with. Whatever is large follows through it: if
-            # this process is interrupted meanwhile, a worker finds its pipe closed and ends.
-            process = context.Process(target=_serve, args=(there,), daemon=True)
-            process.start()
-            there.close()
-            workers.append(_Worker(process, here))
+            workers.append(_Worker(context, work))
         for worker in workers:
-            worker.prepare(work)
+            worker.prepare()
         yield workers
     finally:
         for worker in workers:
             worker.stop()
 
 
-def _context() -> multiprocessing.context.SpawnContext | multiprocessing.context.ForkServerContext:
+def _context() -> SpawnContext | ForkServerContext:
     """Workers are forked from a server: torch is imported once, and has used no thread by then.
 
     (A copy of a process that has used OpenMP threads may wait for them for ever.)
@@ -222,7 +263,7 @@ def _context() -> multiprocessing.context.SpawnContext | multiprocessing.context
 
 
 def _serve(pipe: Connection) -> None:
-    """What a worker does: seeds in, news out, until nobody listens."""
+    """What a worker does: items in, news out, until nobody listens."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     try:
@@ -233,7 +274,7 @@ def _serve(pipe: Connection) -> None:
         return
 
 
-def _attempt(work: Work, seed: int, pipe: Connection) -> Run | Exception:
+def _attempt(work: Work[Item, Outcome], item: Item, pipe: Connection) -> Outcome | Exception:
     told = float("-inf")
 
     def tell(epoch: Epoch) -> None:
@@ -244,7 +285,7 @@ def _attempt(work: Work, seed: int, pipe: Connection) -> Run | Exception:
             pipe.send(epoch)
 
     try:
-        return work(seed, tell)
+        return work(item, tell)
     except Exception as error:
         return _portable(error)
 

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from kryograph.errors import KryographError, UsageError
+from kryograph.errors import KryographError
 from kryograph.labelling.choice import Candidate
 from kryograph.systems import System, system
 from kryograph.systems.settings import Range
 
 if TYPE_CHECKING:
     import optuna
-
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
-
-
-def parse_duration(text: str) -> float:
-    """Seconds that a text such as "90s", "10m" or "1h" names.
-
-    >>> parse_duration("10m")
-    600.0
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
-    if found is None or float(found[1]) <= 0:
-        raise UsageError(f"A duration is a number with s, m or h, such as 10m; it is {text!r}.")
-    return float(found[1]) * UNITS[found[2]]
 
 
 def search(

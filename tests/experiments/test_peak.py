@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from kryograph.bench import peak
-from kryograph.bench.peak import peak_bytes
+from kryograph.experiments import peak
+from kryograph.experiments.peak import peak_bytes
 
 MB = 10**6
 

@@ -1,0 +1,106 @@
+"""Cells: what the runs of each cell of a table come to, beside what the paper prints."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kryograph.experiments.sweep import STOP, Job
+from kryograph.experiments.tables import Cell
+from kryograph.experiments.tuned import Tuned, chosen
+from kryograph.results import Summary, summarise
+from kryograph.store import Row
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A cell and its runs, by one setting; those that failed apart."""
+
+    cell: Cell
+    rows: tuple[Row, ...]
+    failures: tuple[Row, ...] = ()
+
+    @property
+    def summary(self) -> Summary | None:
+        """Of the test scores, if there are any."""
+        scores = [row.test_accuracy for row in self.rows if row.test_accuracy is not None]
+        return summarise(scores) if scores else None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the paper's."""
+        if self.summary is None or self.cell.paper is None:
+            return None
+        return self.summary.mean - self.cell.paper
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says of the paper's value: reproduced if it is inside."""
+        if self.summary is None:
+            return "failed" if self.failures else "not run"
+        low, high = self.summary.ci95
+        if self.cell.paper is None:
+            return "nothing printed"
+        if low is None or high is None:
+            return "one run"
+        if low <= self.cell.paper <= high:
+            return "reproduced"
+        return "above" if low > self.cell.paper else "below"
+
+    @property
+    def settings_source(self) -> str | None:
+        """Where the settings of its runs come from."""
+        rows = self.rows or self.failures
+        return rows[0].settings_source if rows else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        summary = self.summary
+        return {
+            "table": self.cell.table,
+            "system": self.cell.system,
+            "dataset": self.cell.column.dataset,
+            "label_rate": self.cell.label_rate,
+            "split": self.cell.column.split,
+            "protocol": self.cell.column.protocol,
+            "n": summary.n if summary else 0,
+            "mean": summary.mean if summary else None,
+            "ci95": list(summary.ci95) if summary else [None, None],
+            "paper": self.cell.paper,
+            "difference": self.difference,
+            "verdict": self.verdict,
+            "settings_source": self.settings_source,
+            "failures": [row.error for row in self.failures],
+        }
+
+
+def gather(
+    cells: Sequence[Cell], rows: Iterable[Row], which: str = "best", tuned: Iterable[Tuned] = ()
+) -> list[CellResult]:
+    """The cells with their runs.
+
+    If a cell was run with several settings, those asked for are shown; if it was not run with these
+    at all, the settings with the most runs.
+    """
+    tuned = tuple(tuned)
+    runs: dict[tuple[str, str, str, str], dict[str, list[Row]]] = defaultdict(dict)
+    for row in rows:
+        if row.stop == STOP:
+            place = (row.system, row.dataset, row.split, row.protocol)
+            runs[place].setdefault(row.setting_digest, []).append(row)
+    results = []
+    for cell in cells:
+        column = cell.column
+        there = runs[cell.system, column.dataset, column.split, column.protocol]
+        wanted = chosen(cell.system, column, which, tuned)
+        digest = Job(*wanted, column, seed=0).setting_digest if wanted else ""
+        if digest not in there:
+            digest = max(there, key=lambda key: len(there[key]), default="")
+        found = sorted(there.get(digest, []), key=lambda row: row.seed)
+        good = tuple(row for row in found if row.error is None)
+        seeds = {row.seed for row in good}
+        bad = tuple(row for row in found if row.error is not None and row.seed not in seeds)
+        results.append(CellResult(cell, good, bad))
+    return results

@@ -1,0 +1,162 @@
+"""Tuned settings: what searches on validation labels found, as data, and which settings a cell has.
+
+`tuned.toml` comes with kryograph. `kryograph tune` adds to a file of the same form beside the
+results store; where both know a system and a column, the person's own is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from kryograph.errors import UsageError, unknown
+from kryograph.experiments.settings import Column, find_published
+from kryograph.systems import SYSTEMS, System, system
+
+WHICH = ("default", "paper", "tuned", "best")
+"""The settings that a table can be run with."""
+
+_KEYS = (
+    *("system", "dataset", "split", "protocol", "operator", "settings"),
+    *("validation_accuracy", "provenance"),
+)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The best that a search found for a system in a column, and how."""
+
+    system: System
+    column: Column
+    validation_accuracy: float
+    """Mean over the splits of the search, none of which a table is measured on."""
+    provenance: str
+    """The command, the sampler, how many trials."""
+
+
+def tuned_file(store: Path) -> Path:
+    """The person's own tuned settings, beside a results store."""
+    return store.parent / "tuned.toml"
+
+
+def read_tuned(own: Path | None = None) -> tuple[Tuned, ...]:
+    """All that is known; a person's own, in that file if it exists, come first."""
+    mine = _parse(own.read_text("utf-8"), str(own)) if own is not None and own.exists() else ()
+    return (*mine, *_packaged())
+
+
+@cache
+def _packaged() -> tuple[Tuned, ...]:
+    text = resources.files(__package__).joinpath("tuned.toml").read_text("utf-8")
+    return _parse(text, "tuned.toml")
+
+
+def find_tuned(name: str, column: Column, among: Iterable[Tuned]) -> Tuned | None:
+    """That of a system and a column, if there is one."""
+    for each in among:
+        if each.system.name == name and each.column == column:
+            return each
+    return None
+
+
+def add_tuned(path: Path, found: Tuned) -> None:
+    """Put it into a file, in the place of what that had for the same system and column."""
+    there = _parse(path.read_text("utf-8"), str(path)) if path.exists() else ()
+    kept = [t for t in there if (t.system.name, t.column) != (found.system.name, found.column)]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    new.write_text("\n".join(_written(each) for each in [*kept, found]), "utf-8")
+    new.replace(path)
+
+
+def _written(found: Tuned) -> str:
+    column, method = found.column, found.system
+    values = {
+        "system": method.name,
+        "dataset": column.dataset,
+        "split": column.split,
+        "protocol": column.protocol,
+        "operator": method.operator,
+        "validation_accuracy": round(found.validation_accuracy, 4),
+        "provenance": found.provenance,
+    }
+    # JSON's texts, numbers and truth values are TOML's.
+    lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    settings = method.settings.as_dict().items()
+    pairs = ", ".join(f"{name} = {json.dumps(value)}" for name, value in settings)
+    return "\n".join(["[[tuned]]", *lines, f"settings = {{ {pairs} }}", ""])
+
+
+def _parse(text: str, where: str) -> tuple[Tuned, ...]:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not TOML: {error}.") from None
+    try:
+        for key in data:
+            if key != "tuned":
+                raise unknown("key", key, ["tuned"])
+        return tuple(_entry(each) for each in data.get("tuned", []))
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+
+
+def _entry(given: Mapping[str, Any]) -> Tuned:
+    for key in given:
+        if key not in _KEYS:
+            raise unknown("key", key, _KEYS)
+    for key in _KEYS:
+        if key not in given:
+            raise UsageError(f"The key {key!r} is missing.")
+    name = given["system"]
+    if name not in SYSTEMS:
+        raise unknown("system", name, SYSTEMS)
+    return Tuned(
+        system(name, given["settings"], operator=given["operator"]),
+        Column(given["dataset"], given["split"], given["protocol"]),
+        float(given["validation_accuracy"]),
+        given["provenance"],
+    )
+
+
+def chosen(
+    name: str,
+    column: Column,
+    which: str,
+    tuned: Iterable[Tuned],
+    too_long: Callable[[System], bool] = lambda method: False,
+) -> tuple[System, str] | None:
+    """The settings of a cell and their source, which goes into every row; None if it has none.
+
+    Args:
+        name: The system.
+        column: The column.
+        which: "default"; "paper": those published, the default where there are none; "tuned": those
+            that a search found, and nothing else; "best": those, or the default.
+        tuned: What searches have found.
+        too_long: Whether a published setting would take too long; then it is replaced by the tuned
+            one, or by the default, and the source says so.
+    """
+    if which not in WHICH:
+        raise unknown("kind of settings", which, WHICH)
+    found = find_tuned(name, column, tuned)
+    default = (system(name), "default")
+    best = (found.system, "tuned") if found else default
+    if which == "tuned":
+        return best if found else None
+    if which == "best":
+        return best
+    row = find_published(name, column) if which == "paper" else None
+    if row is None:
+        return default
+    paper = system(name, row.settings, operator=row.operator)
+    if too_long(paper):
+        return best[0], f"{best[1]}, as the paper's are over budget"
+    return paper, "paper"

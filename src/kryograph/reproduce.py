@@ -1,0 +1,165 @@
+"""`kryograph reproduce table1 | table2 | leak | own`: what a person types to fill a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kryograph.durations import duration, parse_duration
+from kryograph.errors import UsageError
+from kryograph.experiments.jobs import cores
+from kryograph.experiments.settings import Column
+from kryograph.experiments.sweep import breadth_first, missing, over_budget, seconds_left, sweep
+from kryograph.experiments.tables import Cell, read_table, table
+from kryograph.experiments.tuned import chosen, read_tuned, tuned_file
+from kryograph.report.sweeping import sweeping
+from kryograph.report.terminal import note
+from kryograph.store import Store
+from kryograph.systems import System
+
+STORE = Path("results") / "runs.sqlite"
+
+StoreFile = Annotated[
+    Path,
+    typer.Option("--store", envvar="KRYOGRAPH_STORE", help="The file with all finished runs."),
+]
+Systems = Annotated[
+    list[str] | None, typer.Option("--systems", help="Only these: 'gcn,gat', or several times.")
+]
+Columns = Annotated[
+    list[str] | None, typer.Option("--columns", help="Only these, such as 'Cora 1%,PubMed 0.1%'.")
+]
+Runs = Annotated[int, typer.Option(help="How many runs of each cell; their seeds are 0, 1, …")]
+Which = Annotated[
+    str,
+    typer.Option(
+        "--settings",
+        help="'best': found on validation labels where that was done, else 'default'; 'tuned': "
+        "only such; 'paper': the published ones.",
+    ),
+]
+Budget = Annotated[
+    str,
+    typer.Option(help="Published settings that would take longer per run are replaced."),
+]
+Jobs = Annotated[int | None, typer.Option(help="How many runs at once. Default: one per core.")]
+Retry = Annotated[bool, typer.Option("--retry", help="Repeat the runs that failed.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="A folder with ind.* files (or set KRYOGRAPH_DATA)."),
+]
+
+
+@dataclass(frozen=True)
+class Order:
+    """How a person wants cells to be filled."""
+
+    runs: int
+    which: str
+    budget: str
+    jobs: int | None
+    retry: bool
+    data_dir: Path | None
+
+
+def reproducer(name: str) -> Callable[..., None]:
+    """The command that fills one of the tables that come with kryograph."""
+
+    def reproduce(
+        systems: Systems = None,
+        columns: Columns = None,
+        runs: Runs = 10,
+        which: Which = "best",
+        budget: Budget = "5m",
+        jobs: Jobs = None,
+        retry: Retry = False,
+        store: StoreFile = STORE,
+        data_dir: DataDir = None,
+    ) -> None:
+        cells = table(name).part(listed(systems), listed(columns))
+        fill(cells, Store(store), Order(runs, which, budget, jobs, retry, data_dir))
+
+    summary = f"{table(name).title}. Stop it whenever you like: it goes on where it was."
+    reproduce.__doc__ = summary
+    return reproduce
+
+
+def own(
+    file: Annotated[Path, typer.Argument(help="TOML with title, source, protocol, columns, …")],
+    runs: Runs = 10,
+    which: Which = "best",
+    budget: Budget = "5m",
+    jobs: Jobs = None,
+    retry: Retry = False,
+    store: StoreFile = STORE,
+    data_dir: DataDir = None,
+) -> None:
+    """A table of your own, in a file like those of the paper's tables."""
+    fill(read_table(file).cells, Store(store), Order(runs, which, budget, jobs, retry, data_dir))
+
+
+def listed(texts: Sequence[str] | None) -> list[str]:
+    """What a person wrote with commas, or as several options.
+
+    >>> listed(["gcn, gat", "lp"])
+    ['gcn', 'gat', 'lp']
+    """
+    parts = (part.strip() for text in texts or () for part in text.split(","))
+    return [part for part in parts if part]
+
+
+def fill(cells: Sequence[Cell], store: Store, order: Order) -> None:
+    """Do the runs that are missing, and say how it goes."""
+    if order.jobs is not None and order.jobs < 1:
+        raise UsageError(f"--jobs must be at least 1; it is {order.jobs}.")
+    workers = order.jobs or cores()
+    rows = store.rows()
+    wanted = breadth_first(_methods(cells, store, order), order.runs)
+    left = missing(wanted, rows, retry=order.retry)
+    there = len(wanted) - len(left)
+    note(f"{len(cells)} cells, {len(wanted):,} runs; {there:,} of them are in {store.path}.")
+    if not left:
+        note("Nothing is missing: `kryograph results` shows the table.")
+        return
+    expected = duration(seconds_left(left, rows, workers))
+    note(f"{len(left):,} to do, {workers} at a time; expected time: {expected}.")
+    waiting = dict.fromkeys(left)
+    with sweeping(len(left)) as tell:
+        going = sweep(
+            left,
+            store,
+            workers=workers,
+            data_dir=order.data_dir,
+            on_epoch=lambda job, epoch: tell.now(str(job)),
+        )
+        try:
+            with closing(going):
+                for job, row in going:
+                    rows.append(row)
+                    del waiting[job]
+                    tell.done(str(job), row, seconds_left(waiting, rows, workers))
+        finally:
+            done = len(left) - len(waiting)
+            note(f"{done:,} runs were added to {store.path}: `kryograph results` shows the table.")
+
+
+def _methods(cells: Sequence[Cell], store: Store, order: Order) -> list[tuple[System, str, Column]]:
+    """The system of each cell with its settings, and where these are from."""
+    tuned, budget = read_tuned(tuned_file(store.path)), parse_duration(order.budget)
+    methods = []
+    for cell in cells:
+
+        def too_long(method: System, column: Column = cell.column) -> bool:
+            return over_budget(method, column, budget, order.data_dir)
+
+        found = chosen(cell.system, cell.column, order.which, tuned, too_long)
+        if found is not None:
+            methods.append((*found, cell.column))
+    if not methods:
+        raise UsageError("None of these cells has tuned settings: use --settings best.")
+    return methods
