@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from kryograph.experiments.cells import CellResult, gather
+from kryograph.experiments.sweep import Job, failed
+from kryograph.experiments.tables import Cell, table
+from kryograph.experiments.tuned import Tuned
+from kryograph.store import Row
+from kryograph.systems import system
+
+CELL = table("table2").cell("gcn", "Cora 1%")
+PAPER = 0.623
+
+
+def rows(*scores: float, cell: Cell = CELL, **changes: object) -> list[Row]:
+    method = system(cell.system, changes)
+    source = "by hand" if changes else "default"
+    return [
+        Job(method, source, cell.column, seed).row(test_accuracy=score, seconds=1.0)
+        for seed, score in enumerate(scores)
+    ]
+
+
+def verdict(*scores: float, cell: Cell = CELL) -> str:
+    return CellResult(cell, tuple(rows(*scores, cell=cell))).verdict
+
+
+def test_verdicts() -> None:
+    assert verdict(0.62, 0.63, 0.625) == "reproduced"
+    assert verdict(0.70, 0.701, 0.702) == "above"
+    assert verdict(0.50, 0.501, 0.502) == "below"
+    assert verdict(0.70) == "one run"
+    assert verdict() == "not run"
+    assert verdict(0.70, 0.71, cell=table("table1").cell("m3s", "Cora 5%")) == "nothing printed"
+
+
+def test_the_interval_includes_its_ends() -> None:
+    # Equal runs: the interval is a point.
+    assert verdict(PAPER, PAPER) == "reproduced"
+
+
+def test_a_cell_for_programs() -> None:
+    found = CellResult(CELL, tuple(rows(0.6, 0.64))).as_dict()
+    assert json.loads(json.dumps(found)) == found
+    wanted = ("table", "system", "dataset", "label_rate", "n", "mean", "paper", "settings_source")
+    values = ["table2", "gcn", "cora", "1%", 2, pytest.approx(0.62), PAPER, "default"]
+    assert [found[name] for name in wanted] == values
+    assert found["difference"] == pytest.approx(-0.003)
+    assert found["ci95"] == pytest.approx([0.365876, 0.874124], abs=1e-6)
+    assert CellResult(CELL, ()).as_dict()["mean"] is None
+
+
+def test_failures_are_shown_unless_the_run_was_repeated() -> None:
+    job = Job(system("gcn"), "default", CELL.column, 0)
+    bad = failed(job, ValueError("No."))
+    [only_bad] = gather([CELL], [bad])
+    assert (only_bad.verdict, only_bad.as_dict()["failures"]) == ("failed", ["ValueError: No."])
+    [repeated] = gather([CELL], [bad, *rows(0.6)])
+    assert (repeated.verdict, repeated.failures) == ("one run", ())
+    [beside] = gather([CELL], [bad, *rows(0.6, 0.7)[1:]])
+    assert (len(beside.rows), len(beside.failures)) == (1, 1)
+
+
+def test_runs_of_other_columns_and_rules_are_not_counted() -> None:
+    other = table("table1").cell("gcn", "Cora 1%")
+    [found] = gather([CELL], rows(0.6, 0.7, cell=other))
+    assert found.rows == ()
+
+
+def test_the_settings_asked_for_are_shown_else_those_with_the_most_runs() -> None:
+    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
+    both = [*rows(0.6, 0.61), *rows(0.7, hidden=99)]
+    [best] = gather([CELL], both, "best", tuned)
+    [default] = gather([CELL], both, "default", tuned)
+    [without] = gather([CELL], rows(0.6, 0.61) + rows(0.5, 0.5, 0.5, hidden=5), "best", tuned)
+    assert [row.test_accuracy for row in best.rows] == [0.7]
+    assert [row.test_accuracy for row in default.rows] == [0.6, 0.61]
+    assert len(without.rows) == 3

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+from made_runs import MIXED, cells
+
+from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings
+from kryograph.experiments.tables import TABLES, table
+
+
+def by_name(found: list[Standing]) -> dict[str, Standing]:
+    return {each.system: each for each in found}
+
+
+def test_proposals_are_rows_of_every_table_of_the_paper() -> None:
+    assert all(set(PROPOSALS) <= set(table(name).systems) for name in TABLES)
+
+
+def test_standings_by_hand() -> None:
+    found = by_name(standings(cells(MIXED)))
+    assert list(found) == ["snowball", "truncated-krylov"]
+    krylov = found["truncated-krylov"]
+    # 0.72 − 0.72 and 0.70 − 0.76.
+    assert krylov.differences == pytest.approx((0.0, -0.06))
+    assert krylov.mean_difference == pytest.approx(-0.03)
+    assert krylov.far_below == (("Cora 3%", pytest.approx(-0.06)),)
+    first, second = krylov.leads
+    # GCN is 10 points behind in every split; in Cora 3% both have one split, where GCN is ahead.
+    assert (first.heading, first.baseline) == ("Cora 1%", "gcn")
+    assert first.margin == pytest.approx(0.10)
+    assert (second.heading, second.baseline) == ("Cora 3%", "gcn")
+    assert second.margin == pytest.approx(-0.10)
+    assert krylov.wins == (first,)
+    assert krylov.mean_margin == pytest.approx(0.0)
+    assert krylov.incomplete == 0
+
+
+def test_a_win_is_clear_if_every_interval_is_above_zero() -> None:
+    ours, near, far = [0.70, 0.72, 0.74], [0.60, 0.62, 0.65], [0.50, 0.51, 0.54]
+    scores = {
+        ("snowball", "Cora 1%"): ours,
+        ("gcn", "Cora 1%"): near,
+        ("gat", "Cora 1%"): far,
+    }
+    assert standings(cells(scores))[0].clear_wins
+    # The mean of one baseline is as far behind, but nobody knows how surely.
+    scores["gcn", "Cora 1%"] = [0.75, 0.62, 0.50]
+    [unsure] = standings(cells(scores))
+    assert (len(unsure.wins), len(unsure.clear_wins)) == (1, 0)
+
+
+def test_baselines_that_are_missing_are_counted() -> None:
+    [found] = standings(cells({("snowball", "Cora 1%"): [0.7], ("gcn", "Cora 1%"): [0.6]}))
+    assert found.leads[0].missing == ("gat",)
+    assert found.incomplete == 1
+    assert found.as_dict() == {
+        "system": "snowball",
+        "cells": 1,
+        "mean_difference": pytest.approx(0.0),
+        "columns": 1,
+        "columns_won": 1,
+        "columns_clearly_won": 0,
+        "mean_margin": pytest.approx(0.1),
+        "columns_incomplete": 1,
+        "far_below": [],
+    }
+
+
+def test_proposals_are_not_each_others_baselines() -> None:
+    scores = {("snowball", "Cora 1%"): [0.7], ("truncated-krylov", "Cora 1%"): [0.8]}
+    found = by_name(standings(cells(scores)))
+    assert found["snowball"].leads == ()
+    assert found["snowball"].mean_margin is None
+
+
+def test_without_proposals_there_is_nothing_to_say() -> None:
+    assert standings(cells({("gcn", "Cora 1%"): [0.6]})) == []
