@@ -259,9 +259,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which nodes train, validate and test: three disjoint sets, with the name of the draw.
-
-    (Unless it is `leaky`, which exists to measure what an overlap is worth, and for nothing else.)
+    """Which nodes train, validate and test: disjoint unless it is `leaky`, to measure the leak.
 
     >>> Split("by hand", train=[2, 0], validation=[1], test=[3]).train
     array([0, 2])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_runs import cells
 from scipy import stats
 
 from kryograph.errors import UsageError
@@ -19,7 +18,9 @@ from kryograph.experiments.compare import (
     paired,
     rank,
     rank_columns,
+    signed_rank_p,
 )
+from made_runs import cells
 
 thousandths = st.integers(0, 1000).map(lambda k: k / 1000)
 pairs_of_scores = st.lists(st.tuples(thousandths, thousandths), min_size=2, max_size=12)
@@ -105,10 +106,23 @@ def test_wilcoxon_by_hand() -> None:
     assert compared(0.0, 0.0).wilcoxon_p == 1.0
 
 
+@settings(max_examples=60)
+@given(st.lists(st.integers(-1000, 1000).filter(bool), min_size=1, max_size=30, unique_by=abs))
+def test_wilcoxon_is_scipys_where_no_two_sizes_are_equal(differences: list[int]) -> None:
+    given_to_both = np.array(differences, dtype=float)
+    assert signed_rank_p(given_to_both) == pytest.approx(stats.wilcoxon(given_to_both).pvalue)
+
+
+@pytest.mark.parametrize("differences", [[1, 1], [1, -1, 2], [3, 3, -1, 2, 2, 5], [1, 1, 1, 1, -2]])
+def test_wilcoxon_is_scipys_where_sizes_are_equal(differences: list[float]) -> None:
+    p = stats.wilcoxon(differences, method=stats.PermutationMethod()).pvalue
+    assert signed_rank_p(np.array(differences, dtype=float)) == pytest.approx(p)
+
+
 def test_differences_that_are_equal_but_for_rounding_errors_are_equal() -> None:
-    pair = pair_of([0.708, 0.802, 0.711], [0.707, 0.801, 0.711])
-    assert pair.differences == (0.001, 0.001, 0.0)
-    assert 0.708 - 0.707 != 0.802 - 0.801
+    pair = pair_of([0.3, 0.2, 0.711], [0.2, 0.1, 0.711])
+    assert pair.differences == (0.1, 0.1, 0.0)
+    assert 0.3 - 0.2 != 0.2 - 0.1
 
 
 def test_with_few_splits_p_cannot_be_small() -> None:

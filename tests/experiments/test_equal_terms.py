@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from made_runs import MIXED, cells
 
 from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings
 from kryograph.experiments.tables import TABLES, table
+from made_runs import MIXED, cells
 
 
 def by_name(found: list[Standing]) -> dict[str, Standing]:

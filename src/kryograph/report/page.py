@@ -6,11 +6,8 @@ the digests of both. Pictures are SVG, but for the map of the nodes, which the s
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
 from string import Template
 
 import numpy as np
@@ -20,6 +17,7 @@ from kryograph.labelling.fit import Labelled
 from kryograph.report import parts, quality, sections
 from kryograph.report.markup import Safe, clean, embedded_json, joined, safe, table, tag
 from kryograph.report.nodes import SHOWN, node_data, shown
+from kryograph.report.one_file import asset, policy
 from kryograph.report.parts import paragraph, section
 
 
@@ -48,7 +46,7 @@ def page(
     """
     nodes = shown(labelled)
     places = {node: place for place, node in enumerate(nodes.tolist())}
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = asset("page.css"), asset("page.js")
     contents = [
         sections.data(labelled, source),
         quality.accuracy(labelled),
@@ -58,8 +56,8 @@ def page(
         sections.systems(labelled),
         reproduction(labelled, command=command, version=version, seconds=seconds, seed=seed),
     ]
-    return Template(_asset("page.html")).substitute(
-        policy=_policy(style, script),
+    return Template(asset("page.html")).substitute(
+        policy=policy(style, script),
         title=safe(title),
         style=style,
         script=script,
@@ -68,22 +66,6 @@ def page(
         contents=joined(contents, "\n"),
         data=embedded_json(node_data(labelled, positions, nodes)),
         version=safe(version),
-    )
-
-
-def _asset(name: str) -> str:
-    return files("kryograph.report").joinpath("assets", name).read_text("utf-8")
-
-
-def _policy(style: str, script: str) -> Safe:
-    """Nothing may be loaded from anywhere, and nothing run but this script."""
-
-    def digest(content: str) -> str:
-        return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-
-    return safe(
-        f"default-src 'none'; style-src 'sha256-{digest(style)}'; "
-        f"script-src 'sha256-{digest(script)}'; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -102,7 +84,7 @@ def _map(labelled: Labelled, count: int) -> Safe:
         f"groups mean little. {which}"
         "Point at a node to see what is known of it."
     )
-    return section("map", "Map of the nodes", about, Safe(_asset("map.html")))
+    return section("map", "Map of the nodes", about, Safe(asset("map.html")))
 
 
 def reproduction(

@@ -1,0 +1,122 @@
+"""The paper's claims on equal terms: its proposals beside what it prints, and beside baselines.
+
+A proposal is compared with each baseline over the splits that both were run on, by the same
+protocol and stop rule: that it comes first is said only of columns in which it does so here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from kryograph.experiments.cells import CellResult
+from kryograph.experiments.compare import DIGITS, paired
+
+PROPOSALS = ("linear-snowball", "snowball", "truncated-krylov")
+"""The systems that the paper proposes; in its tables all others are baselines."""
+
+FAR = -0.04
+"""A cell that is further below the paper's value than this wants an explanation."""
+
+
+@dataclass(frozen=True)
+class Lead:
+    """How far a proposal is ahead of the best baseline in a column; behind if it is negative."""
+
+    heading: str
+    baseline: str
+    """The best one: that with the smallest difference."""
+    margin: float
+    clear: bool
+    """Whether the interval against every baseline is above zero."""
+    missing: tuple[str, ...]
+    """Baselines of the table that have no split in common with the proposal yet."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A proposal in a table."""
+
+    system: str
+    differences: tuple[float, ...]
+    """Ours less the paper's, for each cell that has both."""
+    far_below: tuple[tuple[str, float], ...]
+    """Columns, and how far below the paper."""
+    leads: tuple[Lead, ...]
+    """A column each, where any baseline can be compared with."""
+
+    @property
+    def mean_difference(self) -> float | None:
+        """Over the cells."""
+        return fmean(self.differences) if self.differences else None
+
+    @property
+    def wins(self) -> tuple[Lead, ...]:
+        """The columns in which it beats every baseline."""
+        return tuple(lead for lead in self.leads if lead.margin > 0)
+
+    @property
+    def clear_wins(self) -> tuple[Lead, ...]:
+        """Those in which it does so beyond chance."""
+        return tuple(lead for lead in self.wins if lead.clear)
+
+    @property
+    def mean_margin(self) -> float | None:
+        """Over the best baseline, in all columns."""
+        return fmean(lead.margin for lead in self.leads) if self.leads else None
+
+    @property
+    def incomplete(self) -> int:
+        """In how many columns some baselines cannot be compared with yet."""
+        return sum(bool(lead.missing) for lead in self.leads)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "system": self.system,
+            "cells": len(self.differences),
+            "mean_difference": self.mean_difference,
+            "columns": len(self.leads),
+            "columns_won": len(self.wins),
+            "columns_clearly_won": len(self.clear_wins),
+            "mean_margin": self.mean_margin,
+            "columns_incomplete": self.incomplete,
+            "far_below": [{"column": c, "difference": d} for c, d in self.far_below],
+        }
+
+
+def standings(results: Sequence[CellResult]) -> list[Standing]:
+    """The standing of each proposal among the cells of one table; of those that were run."""
+    made = (_standing(name, results) for name in PROPOSALS)
+    return [each for each in made if each.differences or each.leads]
+
+
+def _standing(name: str, results: Sequence[CellResult]) -> Standing:
+    own = [result for result in results if result.cell.system == name]
+    known = [(r.cell.heading, r.difference) for r in own if r.difference is not None]
+    leads = (_lead(result, results) for result in own)
+    return Standing(
+        name,
+        tuple(difference for _, difference in known),
+        tuple((heading, d) for heading, d in known if round(d, DIGITS) < FAR),
+        tuple(lead for lead in leads if lead is not None),
+    )
+
+
+def _lead(own: CellResult, results: Sequence[CellResult]) -> Lead | None:
+    heading = own.cell.heading
+    others = [
+        result
+        for result in results
+        if result.cell.heading == heading and result.cell.system not in PROPOSALS
+    ]
+    found = [(other.cell.system, paired(own, other)) for other in others]
+    compared = [pair for _, pair in found if pair is not None]
+    if not compared:
+        return None
+    nearest = min(compared, key=lambda pair: pair.mean)
+    clear = all((pair.ci95[0] or 0) > 0 for pair in compared)
+    missing = tuple(name for name, pair in found if pair is None)
+    return Lead(heading, nearest.second, nearest.mean, clear, missing)

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kryograph.errors import UsageError
+from kryograph.experiments.settings import Column
+from kryograph.experiments.tables import Cell, table
+from kryograph.experiments.tuned import Tuned, add_tuned, tuned_file
+from kryograph.reproduce import Order, fill, listed, own, reproducer
+from kryograph.store import Store
+from kryograph.systems import system
+
+COLUMN = Column("synthetic", "2%", "validation")
+QUICK = Cell("mine", "prototypes", "Synthetic 2%", COLUMN, 0.5)
+ORDER = Order(runs=1, which="best", budget="5m", jobs=1, retry=False, data_dir=None)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "runs.sqlite")
+
+
+def test_what_is_missing_is_done_once(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    fill([QUICK], store, ORDER)
+    said = capsys.readouterr().err
+    assert "1 cells, 1 runs; 0 of them are in" in said
+    assert "1/1 prototypes, synthetic 2%, validation, seed 0: test" in said
+    assert "1 runs were added" in said
+    fill([QUICK], store, ORDER)
+    assert "Nothing is missing" in capsys.readouterr().err
+    assert len(store.rows()) == 1
+
+
+def test_tuned_settings_beside_the_store_are_used(store: Store) -> None:
+    mine = system("prototypes", {"hops": 3})
+    add_tuned(tuned_file(store.path), Tuned(mine, COLUMN, 0.7, "by hand"))
+    fill([QUICK], store, ORDER)
+    [row] = store.rows()
+    assert (row.settings["hops"], row.settings_source) == (3, "tuned")
+
+
+def test_a_cell_without_tuned_settings_is_left_out(store: Store) -> None:
+    with pytest.raises(UsageError, match="None of these cells has tuned settings"):
+        fill([QUICK], store, Order(1, "tuned", "5m", 1, False, None))
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        (Order(1, "best", "5m", 0, False, None), "--jobs must be at least 1"),
+        (Order(0, "best", "5m", 1, False, None), "--runs must be at least 1"),
+        (Order(1, "bets", "5m", 1, False, None), "Unknown kind of settings 'bets'"),
+        (Order(1, "best", "5", 1, False, None), "such as 10m"),
+    ],
+)
+def test_misuse_costs_no_run(store: Store, order: Order, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        fill([QUICK], store, order)
+    assert not store.path.exists()
+
+
+def test_a_published_setting_over_budget_gives_way(store: Store) -> None:
+    """534 million weights: the widest cell of the paper."""
+    wide = table("table1").part(["truncated-krylov"], ["Cora 0.5%"])
+    from kryograph.reproduce import _methods
+
+    [(_, within, _)] = _methods(wide, store, Order(1, "paper", "10000h", 1, False, None))
+    [(method, over, _)] = _methods(wide, store, Order(1, "paper", "1s", 1, False, None))
+    assert within == "paper"
+    assert over.endswith("as the paper's are over budget")
+    assert method.settings.hidden < 1000
+
+
+def test_lists_are_written_with_commas_or_as_several_options() -> None:
+    assert listed(None) == []
+    assert listed(["Cora 1%, PubMed 0.1%", "Cora 3%"]) == ["Cora 1%", "PubMed 0.1%", "Cora 3%"]
+
+
+def test_unknown_columns_are_said_before_anything_is_done(tmp_path: Path) -> None:
+    command = reproducer("table2")
+    with pytest.raises(UsageError, match="Unknown column 'Cora 9%'"):
+        command(columns=["Cora 9%"], store=tmp_path / "runs.sqlite")
+
+
+def test_a_table_of_ones_own_that_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "t.toml").write_text("titel = 1")
+    with pytest.raises(UsageError, match=r"t.toml: Unknown key 'titel'"):
+        own(tmp_path / "t.toml")
