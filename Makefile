@@ -20,6 +20,7 @@ bench: $(INSTALLED)
 	$(BIN)/kryograph bench epoch
 	$(BIN)/kryograph bench growth
 	$(BIN)/kryograph bench spmm
+	$(BIN)/kryograph bench apply
 	$(BIN)/kryograph bench seeds
 	$(BIN)/kryograph bench baselines
 

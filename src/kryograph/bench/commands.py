@@ -108,6 +108,30 @@ def spmm(quick: Quick = False, as_json: Json = False) -> None:
     return None
 
 
+@app.command(epilog="Example: kryograph bench apply --quick")
+def apply(quick: Quick = False, as_json: Json = False) -> None:
+    """exp(L)X on 100,000 nodes by block Lanczos, against SciPy."""
+    from kryograph.bench import apply as benchmark
+
+    result = benchmark.run(quick=quick, on_case=note)
+    if as_json:
+        return _print(result)
+    show_table(
+        ("way", "seconds", benchmark.THEIRS, "products", "error"),
+        [
+            (
+                row["way"],
+                f"{row['seconds']:.3f}",
+                _ratio(row["speedup"]),
+                "–" if row["steps"] is None else str(row["steps"]),
+                f"{row['error']:.0e}",
+            )
+            for row in result["ways"]
+        ],
+    )
+    return None
+
+
 @app.command(epilog="Example: kryograph bench baselines --quick")
 def baselines(quick: Quick = False, as_json: Json = False) -> None:
     """An epoch of GCN and GAT against PyTorch Geometric's example scripts."""

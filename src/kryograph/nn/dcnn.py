@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from kryograph.krylov.powers import krylov_blocks
 from kryograph.nn.functional import Diffusion, Masks, Matrix, check_rate, dropout, glorot_
-from kryograph.nn.krylov import krylov_blocks
 
 
 class DCNN(nn.Module):

@@ -9,12 +9,13 @@ Blocks come from repeated sparse products, L(L(LH)), never from powers of L.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from kryograph.krylov.powers import krylov_blocks
 from kryograph.nn.functional import (
     Activation,
     Diffusion,
@@ -26,22 +27,6 @@ from kryograph.nn.functional import (
     uniform_,
 )
 from kryograph.nn.snowball import SnowballConv
-
-
-def krylov_blocks(operator: Diffusion, x: Matrix, order: int) -> Iterator[Tensor]:
-    """The blocks X, LX, …, L^{order-1} X of the block Krylov matrix K_order(L, X), one by one.
-
-    >>> from kryograph.data import toy
-    >>> from kryograph.operators import operator
-    >>> x = torch.tensor([[1.0], [0.0], [0.0]])
-    >>> [b.ravel().tolist() for b in krylov_blocks(operator(toy.path(3), "affinity"), x, 3)]
-    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [2.0, 2.0, 1.0]]
-    """
-    block = x if isinstance(x, Tensor) else x.to_dense()
-    yield block
-    for _ in range(order - 1):
-        block = operator @ block
-        yield block
 
 
 class KrylovConv(nn.Module):

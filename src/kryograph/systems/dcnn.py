@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from kryograph.engine.cost import Cost
 from kryograph.engine.forward import Forward, Literal, Nodes
 from kryograph.errors import UsageError
+from kryograph.nn import krylov_blocks
 from kryograph.nn.dcnn import DCNN, ScalesConv
 from kryograph.nn.functional import Masks, Matrix
-from kryograph.nn.krylov import krylov_blocks
 from kryograph.nn.stack import Stack
 from kryograph.operators import Operator
 from kryograph.systems.base import register

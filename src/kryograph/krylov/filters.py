@@ -1,0 +1,181 @@
+"""Analytic functions g for g(L)X: on eigenvalues, on a small matrix, and as a power series.
+
+===========================  =============================  ==========================
+g                            written                        power series about 0
+===========================  =============================  ==========================
+exp(x)                       `"exp"`                        always
+1 / (x + c)                  `"inverse"`, `inverse(c)`      |x| < |c|
+p(x) / q(x)                  `rational(p, q)`               up to q's nearest root
+Σ c_k T_k(x)                 `chebyshev(c, interval)`       ends, it is a polynomial
+any function of an array     the function itself            not known
+===========================  =============================  ==========================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+from numpy.polynomial import Polynomial
+from numpy.polynomial import chebyshev as cheb
+
+from kryograph.errors import UsageError, unknown
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+
+WORST_EIGENVECTORS = 1e6
+"""Beyond this condition number eigenvectors are no basis to compute in."""
+
+
+@dataclass(frozen=True)
+class Filter:
+    """An analytic function.
+
+    Attributes:
+        name: How it is written.
+        values: g at many numbers.
+        of_matrix: g of a small matrix that need not be symmetric.
+        series: Its Taylor coefficients about 0, or None if they are not known.
+
+    >>> rational([1.0], [1.0, -1.0]).values(np.array([0.0, 0.5])).tolist()
+    [1.0, 2.0]
+    """
+
+    name: str
+    values: Callable[[Numbers], Any]
+    of_matrix: Callable[[Numbers], Any]
+    series: Callable[[], Iterator[float]] | None = None
+
+
+Analytic: TypeAlias = Filter | str | Callable[[Any], Any]
+"""What g may be: a filter, the name of one, or a function of an array of eigenvalues."""
+
+
+def inverse(shift: float = 0.0) -> Filter:
+    """1 / (x + shift): the solution Y of (L + shift I) Y = X."""
+
+    def series() -> Iterator[float]:
+        return ((-1) ** n / shift ** (n + 1) for n in count())
+
+    return Filter(
+        f"inverse({shift})",
+        lambda x: 1 / (x + shift),
+        lambda h: np.linalg.inv(h + shift * np.eye(len(h))),
+        series if shift else None,
+    )
+
+
+def rational(numerator: Sequence[float], denominator: Sequence[float] = (1.0,)) -> Filter:
+    """p(x) / q(x), both given by their coefficients, that of x⁰ first.
+
+    >>> [a for a, _ in zip(rational([1.0], [1.0, -0.5]).series(), range(3))]
+    [1.0, 0.5, 0.25]
+    """
+    p, q = (Polynomial(_coefficients(c, "A polynomial")) for c in (numerator, denominator))
+    if not q.coef.any():
+        raise UsageError("The denominator of a rational function must not be zero.")
+
+    def series() -> Iterator[float]:
+        # p = q · Σ a_n xⁿ, solved for one coefficient after the other.
+        found: list[float] = []
+        for n in count():
+            if len(q.coef) == 1 and n >= len(p.coef):
+                return
+            known = sum(q.coef[k] * found[n - k] for k in range(1, min(n, q.degree()) + 1))
+            found.append(float(((p.coef[n] if n < len(p.coef) else 0.0) - known) / q.coef[0]))
+            yield found[-1]
+
+    def of_matrix(h: Numbers) -> Any:
+        return np.linalg.solve(_horner(q, h), _horner(p, h))
+
+    name = f"rational({p.coef.tolist()}, {q.coef.tolist()})"
+    return Filter(name, lambda x: p(x) / q(x), of_matrix, series if q.coef[0] else None)
+
+
+def chebyshev(coefficients: Sequence[float], interval: tuple[float, float] = (-1.0, 1.0)) -> Filter:
+    """Σ c_k T_k(t), where t runs from -1 to 1 as x runs through the interval.
+
+    >>> chebyshev([0.0, 0.0, 1.0]).values(np.array([0.0, 1.0])).tolist()
+    [-1.0, 1.0]
+    """
+    c, (low, high) = _coefficients(coefficients, "A Chebyshev series"), interval
+    if not low < high:
+        raise UsageError(f"An interval runs from a number to a larger one; got {interval}.")
+    middle, half = (low + high) / 2, (high - low) / 2
+
+    def of_matrix(h: Numbers) -> Any:
+        one = np.eye(len(h))
+        t = (h - middle * one) / half
+        first, second = np.zeros_like(t), np.zeros_like(t)
+        for a in c[:0:-1]:  # Clenshaw
+            first, second = a * one + 2 * t @ first - second, first
+        return c[0] * one + t @ first - second
+
+    def series() -> Iterator[float]:
+        power = Polynomial(cheb.cheb2poly(c))
+        shifted = power(Polynomial([-middle / half, 1 / half]))
+        return iter(np.atleast_1d(shifted.coef).tolist())
+
+    return Filter(
+        f"chebyshev({c.tolist()}, {interval})",
+        lambda x: cheb.chebval((x - middle) / half, c),
+        of_matrix,
+        series,
+    )
+
+
+def as_filter(g: Analytic) -> Filter:
+    """A filter, the one of that name, or one made of a function."""
+    if isinstance(g, Filter):
+        return g
+    if callable(g):
+        return Filter(getattr(g, "__name__", "g"), g, _through_eigenvectors(g))
+    if g not in FILTERS:
+        raise unknown("analytic function", g, FILTERS)
+    return FILTERS[g]
+
+
+def _factorials() -> Iterator[float]:
+    return (1 / math.factorial(n) if n < 170 else 0.0 for n in count())
+
+
+FILTERS: dict[str, Filter] = {
+    "exp": Filter("exp", np.exp, scipy.linalg.expm, _factorials),
+    "inverse": inverse(),
+}
+
+
+def _coefficients(given: Sequence[float], what: str) -> Numbers:
+    numbers = np.asarray(given, dtype=np.float64)
+    if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
+        raise UsageError(f"{what} is given by 1 or more finite coefficients; got {given}.")
+    return numbers
+
+
+def _horner(polynomial: Polynomial, h: Numbers) -> Numbers:
+    found: Numbers = np.zeros_like(h)
+    for a in polynomial.coef[::-1]:
+        found = found @ h + a * np.eye(len(h))
+    return found
+
+
+def _through_eigenvectors(g: Callable[[Any], Any]) -> Callable[[Numbers], Any]:
+    """g of a matrix whose eigenvalues are real and whose eigenvectors are a fair basis."""
+
+    def of_matrix(h: Numbers) -> Any:
+        values, vectors = np.linalg.eig(h)
+        fair = np.abs(values.imag).max() <= 1e-10 * np.abs(values).max()
+        if not fair or np.linalg.cond(vectors) > WORST_EIGENVECTORS:
+            raise UsageError(
+                "A function given by its values needs an L with real eigenvalues and independent "
+                "eigenvectors: take the operator sym, or a named function."
+            )
+        return ((vectors * g(values.real)) @ np.linalg.inv(vectors)).real
+
+    return of_matrix

@@ -1,0 +1,172 @@
+"""What comes in, L and X of any kind, as float64 on one device; and the answer as X came.
+
+The numerics run in float64 whatever comes in: inner products of single-precision columns would
+lose the digits that decide on a rank. What comes in decides what counts as rounding, though:
+eigenvalues that are equal in float64 differ by 1e-7 in a matrix that was rounded to float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from kryograph.errors import UsageError
+from kryograph.operators import Operator
+from kryograph.sparse import SparseMatrix
+
+LinearMap: TypeAlias = Operator | SparseMatrix | Tensor | npt.NDArray[Any] | sp.sparray
+"""What L may be: an operator, or a square matrix of torch, NumPy or SciPy, sparse or dense."""
+
+A = TypeVar("A", Tensor, npt.NDArray[Any])
+"""What X is, and hence the answer: a tensor or an array."""
+
+ASYMMETRY = 8
+"""Entries (i, j) and (j, i) may differ by so many units in the last place of the largest one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """L and X, checked.
+
+    Attributes:
+        matrix: N × N in float64, sparse or dense.
+        x: N × F in float64, a copy.
+        eps: The rounding of the coarser of the two, as they came.
+        given: X, as it came.
+        known_symmetric: What an operator says of itself; None if nobody has said.
+    """
+
+    matrix: SparseMatrix | Tensor
+    x: Tensor
+    eps: float
+    given: Any
+    known_symmetric: bool | None
+
+    @classmethod
+    def of(cls, L: LinearMap, X: Any) -> Pair:
+        """Check both, and see that they match."""
+        x, x_eps = _features(X)
+        matrix, eps, symmetric = _matrix(L, x.device)
+        if matrix.shape[0] != matrix.shape[1]:
+            raise UsageError(f"L must be square; it is {matrix.shape[0]:,} × {matrix.shape[1]:,}.")
+        if matrix.shape[0] != x.shape[0]:
+            raise UsageError(
+                f"L has {matrix.shape[0]:,} nodes and X has {x.shape[0]:,} rows: they must match."
+            )
+        entries = matrix.values if isinstance(matrix, SparseMatrix) else matrix
+        for name, values in (("L", entries), ("X", x)):
+            # A sum is cheaper than looking at each, and finite only where they all are.
+            if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
+                raise UsageError(f"{name} has entries that are not finite: remove them first.")
+        return cls(matrix, x, max(eps, x_eps), X, symmetric)
+
+    def times(self, x: Tensor) -> Tensor:
+        """L X."""
+        if isinstance(self.matrix, SparseMatrix):
+            return self.matrix.product(x)
+        return self.matrix @ x
+
+    def back(self, y: Tensor) -> Any:
+        """A tensor as X came: its kind and its type of numbers; a column as a vector, if X is."""
+        given = self.given
+        if getattr(given, "ndim", 2) == 1 and y.ndim == 2 and y.shape[1] == 1:
+            y = y[:, 0]
+        if isinstance(given, Tensor | SparseMatrix):
+            return y.to(given.dtype if given.dtype.is_floating_point else torch.float64)
+        kind = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
+        return y.cpu().numpy().astype(_floating(kind), copy=False)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest entry of L: no more than its spectral norm."""
+        entries = self.matrix.values if isinstance(self.matrix, SparseMatrix) else self.matrix
+        return float(entries.abs().max()) if entries.numel() else 0.0
+
+    @cached_property
+    def symmetric(self) -> bool:
+        """Whether L is symmetric, up to rounding."""
+        if self.known_symmetric is not None:
+            return self.known_symmetric
+        if isinstance(self.matrix, SparseMatrix):
+            matrix = self.matrix.to_scipy()
+            gap = float(abs(matrix - matrix.T.tocsr()).max()) if matrix.nnz else 0.0
+        else:
+            gap = float((self.matrix - self.matrix.T).abs().max())
+        return gap <= ASYMMETRY * self.eps * self.largest
+
+    def require_symmetric(self) -> None:
+        """Lanczos needs a symmetric L."""
+        if not self.symmetric:
+            raise UsageError(
+                "Lanczos needs a symmetric L, and this one is not: take the operator sym, "
+                "or the Arnoldi process."
+            )
+
+
+def _features(X: Any) -> tuple[Tensor, float]:
+    """X as N × F numbers, and their rounding."""
+    if isinstance(X, SparseMatrix):
+        X = X.to_dense()
+    if isinstance(X, Tensor):
+        dense = X.detach().to_dense()
+        eps = _eps(dense.dtype)
+        x = dense.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
+    else:
+        array = X.toarray() if sp.issparse(X) else np.asarray(X)
+        eps = float(np.finfo(_floating(array.dtype)).eps)
+        x = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
+    if x.ndim not in (1, 2):
+        raise UsageError(f"X must be N × F, or N numbers; it has shape {tuple(x.shape)}.")
+    return x.reshape(len(x), -1) if len(x) else x.reshape(0, 1), eps
+
+
+def _matrix(L: LinearMap, device: torch.device) -> tuple[SparseMatrix | Tensor, float, bool | None]:
+    """L in float64, its rounding, and whether it is symmetric, if it says so."""
+    if isinstance(L, Operator):
+        return L.tensor(torch.float64, device), float(np.finfo(np.float64).eps), L.symmetric
+    if isinstance(L, SparseMatrix):
+        return _sparse(L.to_scipy(), device)
+    if isinstance(L, Tensor) and L.layout != torch.strided:
+        entries = L.detach().to_sparse_coo().coalesce().cpu()  # type: ignore[no-untyped-call]
+        pairs = tuple(entries.indices().numpy())
+        return _sparse(sp.coo_array((entries.values().numpy(), pairs), tuple(L.shape)), device)
+    if sp.issparse(L):
+        return _sparse(L, device)
+    if isinstance(L, Tensor):
+        eps = _eps(L.dtype)
+        dense = L.detach().to(device, torch.float64)
+    else:
+        array = np.asarray(L)
+        eps = float(np.finfo(_floating(array.dtype)).eps)
+        dense = torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(device)
+    if dense.ndim != 2:
+        raise UsageError(f"L must be a square matrix; it has shape {tuple(dense.shape)}.")
+    return dense, eps, None
+
+
+def _sparse(matrix: Any, device: torch.device) -> tuple[SparseMatrix, float, None]:
+    if matrix.ndim != 2:
+        raise UsageError(f"L must be a square matrix; it has shape {matrix.shape}.")
+    eps = float(np.finfo(_floating(matrix.dtype)).eps)
+    csr = sp.csr_array(matrix)
+    return SparseMatrix.from_scipy(csr, dtype=torch.float64, device=device), eps, None
+
+
+def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of numbers that an answer has: whole numbers become float64."""
+    if dtype.kind not in "fiu":
+        raise UsageError(f"L and X must hold real numbers; one of them holds {dtype}.")
+    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+
+
+def _eps(dtype: torch.dtype) -> float:
+    if dtype.is_complex or dtype == torch.bool:
+        raise UsageError(f"L and X must hold real numbers; one of them holds {dtype}.")
+    return torch.finfo(dtype if dtype.is_floating_point else torch.float64).eps
