@@ -38,19 +38,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "report": {
         *("errors", "durations", "graph", "labelling", "results", "store", "systems", "training"),
+        *("experiments",),
     },
     "labelling": {"errors", "graph", "operators", "systems", "training", "model"},
     "own_graph": {
         *("errors", "durations", "graph", "data", "labelling", "model", "report", "systems"),
     },
     "reproduce": {"errors", "durations", "experiments", "report", "store", "systems"},
+    "show_results": {"errors", "experiments", "report", "reproduce", "store"},
+    "tuning": {
+        *("errors", "durations", "graph", "data", "engine", "systems", "training"),
+        *("experiments", "report", "reproduce"),
+    },
+    "figures": {
+        *("errors", "graph", "operators", "krylov", "data", "nn", "engine", "systems", "training"),
+        *("results", "experiments", "report"),
+    },
     "bench": {
         *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
-        *("experiments", "report"),
+        *("experiments", "krylov", "report"),
     },
     "cli": {
         *("", "errors", "data", "engine", "own_graph", "reproduce", "systems", "training"),
-        *("experiments", "results", "report", "bench"),
+        *("experiments", "results", "report", "bench", "figures", "show_results", "tuning"),
     },
     "__main__": {"cli"},
     "__init__": {"data", "graph", "operators", "systems", "training", "model", "errors"},

@@ -19,11 +19,11 @@ import typer
 
 import kryograph
 from kryograph import own_graph as own
-from kryograph import reproduce
+from kryograph import reproduce, show_results
 from kryograph.bench import commands as bench
 from kryograph.data import DATASETS, fetch, load
 from kryograph.data.catalogue import entry
-from kryograph.data.splits import PUBLIC, parse_rate, split_name
+from kryograph.data.splits import one_split
 from kryograph.engine.cost import EPOCHS
 from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import available_memory, measure
@@ -31,6 +31,7 @@ from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.runner import Plan
 from kryograph.experiments.settings import Column, choose, paper_settings
 from kryograph.experiments.tables import TABLES
+from kryograph.figures import commands as figures
 from kryograph.report.catalogue import catalogue
 from kryograph.report.terminal import note, progress, show_list, show_result
 from kryograph.systems import SYSTEMS
@@ -38,6 +39,7 @@ from kryograph.systems.settings import read_pairs
 from kryograph.training.loop import Conditions
 from kryograph.training.protocol import Run
 from kryograph.training.stopping import RULES
+from kryograph.tuning.commands import tune
 
 app = typer.Typer(
     name="kryograph",
@@ -56,6 +58,10 @@ for _table in TABLES:
         _table, epilog=f"Example: kryograph reproduce {_table} --columns 'Cora 1%' --runs 3"
     )(reproduce.reproducer(_table))
 reproduce_app.command(epilog="Example: kryograph reproduce own mine.toml --runs 5")(reproduce.own)
+for _name, _figure in figures.FIGURES.items():
+    reproduce_app.command(_name, epilog=f"Example: kryograph reproduce {_name} --quick")(_figure)
+app.command(epilog="Example: kryograph theory --datasets cora --seeds 5")(figures.theory)
+app.command(epilog="Example: kryograph depth --depths 1,4,16 --seeds 5")(figures.depth)
 app.command(
     epilog="Example: kryograph fit --edges edges.csv --nodes nodes.csv --label topic --out run"
 )(own.fit)
@@ -63,6 +69,13 @@ app.command(
     epilog="Example: kryograph predict run/model --edges e.csv --nodes n.csv --out new.csv"
 )(own.predict)
 app.command(epilog="Example: kryograph suggest run --count 5")(own.suggest)
+app.command(epilog="Example: kryograph results table2 --columns 'Cora 1%' --html table2.html")(
+    show_results.results
+)
+app.command(epilog="Example: kryograph compare truncated-krylov gcn --column 'Cora 1%'")(
+    show_results.compare
+)
+app.command(epilog="Example: kryograph tune truncated-krylov --label-rate 1% --timeout 30m")(tune)
 
 DataDir = Annotated[
     Path | None,
@@ -116,7 +129,7 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a system over several seeds and print its test accuracy with a 95 % interval."""
-    column = Column(entry(dataset).name, _split(split, label_rate, per_class), protocol)
+    column = Column(entry(dataset).name, one_split(split, label_rate, per_class), protocol)
     changes = read_pairs(overrides or [])
     method, source = choose(system_name, column, settings, changes, operator)
     if settings == "paper":
@@ -263,20 +276,6 @@ def _train(plan: Plan, jobs: int | None = None, as_json: bool = False) -> None:
             print(json.dumps(plan.result(runs).as_dict(), indent=2))
         elif runs:
             show_result(plan.result(runs))
-
-
-def _split(split: str | None, label_rate: str | None, per_class: int | None) -> str:
-    if label_rate is not None:
-        parse_rate(label_rate)  # "public" or "20 per class" is a split, but not a rate
-    given = [split_name(how) for how in (label_rate, per_class) if how is not None]
-    given += [split] if split is not None else []
-    if len(given) > 1:
-        raise UsageError("Give one of --split, --label-rate and --per-class, not several.")
-    if split not in (None, PUBLIC):
-        raise UsageError(
-            f"Unknown split {split!r}: there is 'public'; for random ones use --label-rate."
-        )
-    return given[0] if given else PUBLIC
 
 
 def _show_entries(entries: list[dict[str, Any]], as_json: bool) -> None:

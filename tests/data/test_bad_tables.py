@@ -265,6 +265,27 @@ def test_zeros_are_not_unpacked_to_the_end(tmp_path: Path) -> None:
         read_tables(path, None, label=None)
 
 
+def test_text_that_unpacks_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" * (1 << 20), 9, mtime=0))
+    assert len(contents(path)) == 4 << 20  # below the limit any ratio is allowed
+    monkeypatch.setattr("kryograph.data.files._ANY_RATIO", 2 << 20)
+    with pytest.raises(UsageError, match=r"unpacks to more than 2,097,152 bytes, over 200 times"):
+        read_tables(path, None, label=None)
+
+
+def test_a_file_that_is_packed_well_is_still_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kryograph.data.files._ANY_RATIO", 1 << 10)
+    whole = "".join(f"{i},{i + 1}\n" for i in range(5000)).encode()
+    path = tmp_path / "edges.csv.gz"
+    path.write_bytes(gzip.compress(whole, 9, mtime=0))
+    assert contents(path) == whole
+
+
 def test_something_to_learn(tmp_path: Path) -> None:
     check_for_fit(read(tmp_path, EDGES, NODES))
 

@@ -7,7 +7,7 @@ from kryograph.data import Dataset, synthetic_citations
 from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.choice import EPOCHS, Candidate, held_out, smoothed, tried
 from kryograph.labelling.folds import Given, folds
-from kryograph.systems import system
+from kryograph.systems import System, system
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,29 @@ def test_held_out_predictions_do_not_know_the_labels_they_are_about(
     held = held_out(tried(wide, parts), parts)
     assert held.nodes.tolist() == known.tolist()
     assert held.right.mean() < 0.55
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        system("prototypes", {"rounds": 2}),
+        system("lp"),
+        system("blend", {"members": "prototypes + truncated-krylov:hidden=4,order=2"}),
+    ],
+    ids=lambda made: made.name,
+)
+def test_a_system_without_epochs_is_asked_once_and_does_not_see_what_it_is_asked(
+    made: System, data: Dataset, given: Indices
+) -> None:
+    parts = divided(data, given)
+    short = Given(data.graph, given, data.classes, parts.folds[:1], seed=0)
+    said = tried(made, short).said
+    assert len(said) == 1
+    other = given.copy()
+    held = parts.folds[0].held
+    other[held] = (given[held] + 1) % 3
+    lied_to = tried(made, Given(data.graph, other, data.classes, parts.folds[:1], seed=0)).said
+    np.testing.assert_array_equal(said[0], lied_to[0])
 
 
 def test_held_out_predictions_are_those_of_a_fit_without_these_labels(

@@ -73,9 +73,16 @@ def test_the_first_stays_unless_another_is_clearly_better() -> None:
     assert chosen([first, scored("lp", 0.9)], labels=100).system.name == "lp"
 
 
-def test_a_network_alone_comes_first_with_labels_enough() -> None:
-    names = [[s.name for s in default_candidates(labels, 7)] for labels in (70, 140)]
-    assert names == [["blend", "prototypes"], ["truncated-krylov", "blend", "prototypes"]]
+def test_networks_alone_come_first_with_labels_enough() -> None:
+    few, enough = default_candidates(70, 7), default_candidates(140, 7)
+    assert [s.name for s in few] == ["blend", "prototypes"]
+    assert enough[1:] == few
+    members = [s.name for s in enough[0].settings.systems("sym")]
+    assert members == ["truncated-krylov"] * 3
+
+
+def test_a_search_starts_from_a_network_whose_settings_it_can_change() -> None:
+    assert default_candidates(140, 7, search=True)[0] == system("truncated-krylov")
 
 
 def test_in_a_large_graph_one_part_is_held_out(

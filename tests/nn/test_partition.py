@@ -54,6 +54,24 @@ def test_the_two_parts_add_up(name: str) -> None:
     assert (both.inside.matrix.diagonal() > 0).all()
 
 
+def test_means_are_of_each_part_by_itself() -> None:
+    both = partitioned(operator(STARS, "rw"), 2, means=True)
+    for part, expected in ((both.inside, np.ones(10)), (both.across, np.isin(range(10), (1, 4)))):
+        np.testing.assert_allclose(part.matrix.sum(axis=1), expected)
+        assert not part.symmetric
+    # Node 1 hears of node 4 as loudly as if there were no other; inside, it and node 0 are two.
+    assert both.across.matrix[1, 4] == 1
+    assert both.inside.matrix[1, 0] == both.inside.matrix[1, 1] == pytest.approx(0.5)
+
+
+def test_a_network_takes_means_of_its_own_accord() -> None:
+    x, L = random(STARS.n, 3), operator(STARS)
+    plain, means = (Partition(3, 4, 2, clusters=2, means=means) for means in (False, True))
+    means.load_state_dict(plain.state_dict())
+    assert close(means(x, L), plain(x, partitioned(L, 2, means=True)), 1e-12)
+    assert not close(means(x, L), plain(x, L), 1e-3)
+
+
 @pytest.mark.parametrize("clusters", [1, 2])
 def test_one_cluster_is_the_gated_network(clusters: int) -> None:
     x, L = random(STARS.n, 3), operator(STARS)

@@ -7,7 +7,7 @@ from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
 from kryograph.graph import Split
 from kryograph.systems import system
-from kryograph.systems.blend import CONFIDENCE, HOTTEST, even_temperature, tempered
+from kryograph.systems.blend import APART, CONFIDENCE, HOTTEST, even_temperature, tempered
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
 
@@ -53,6 +53,18 @@ def test_a_blend_is_the_mean_of_its_members(data: Dataset) -> None:
     expected = np.mean([tempered(p, even_temperature(p)) for p in each], axis=0)
     np.testing.assert_allclose(found.predict_proba(), expected, atol=1e-12)
     assert found.epochs == 5
+
+
+def test_equal_members_have_other_seeds_and_keep_their_probabilities(data: Dataset) -> None:
+    task, short = data.task(SPLIT), Conditions(exactly(5))
+    one = system("truncated-krylov", {"hidden": 8, "order": 2})
+    twice = system("blend", {"members": " + ".join(2 * ["truncated-krylov:hidden=8,order=2"])})
+    found = twice.fit(task, seed=1, conditions=short)
+    each = [one.fit(task, seed=seed, conditions=short).predict_proba() for seed in (1, 1 + APART)]
+    assert np.abs(each[0] - each[1]).max() > 1e-3
+    np.testing.assert_allclose(found.predict_proba(), np.mean(each, axis=0), atol=1e-9)
+    applied = twice.apply(found.weights, task.graph, 3)
+    np.testing.assert_allclose(applied, found.predict_proba(), atol=1e-6)
 
 
 @pytest.mark.parametrize("members", ["crystal-ball", "prototypes:hopes=3", "blend", ""])

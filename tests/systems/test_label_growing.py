@@ -15,7 +15,6 @@ from kryograph.systems.label_growing import (
     Chosen,
     LabelGrowingSystem,
     candidates,
-    cluster_classes,
     grown,
     nearest,
     surest,
@@ -87,28 +86,6 @@ def test_two_stages_are_self_training(data: Dataset) -> None:
         wrapper("self-training").fit(data.task(), conditions=SHORT),
     ]
     np.testing.assert_array_equal(both[0].predict_proba(), both[1].predict_proba())
-
-
-def test_one_cluster_asks_every_node_for_the_same_class(data: Dataset) -> None:
-    task = data.task()
-    fit = wrapper("self-training").inner.fit(task, conditions=SHORT)
-    classes = cluster_classes(task, fit, 1, seed=0)
-    assert np.unique(classes[candidates(task)]).size == 1
-
-
-def test_m3s_fills_up_with_nodes_whose_cluster_agrees(data: Dataset) -> None:
-    task = data.task()
-    inner = wrapper("m3s").inner.fit(task, conditions=SHORT)
-    quota = np.array([5, 5, 5])
-    agreed = cluster_classes(task, inner, 10, seed=0)
-    chosen = {
-        refill: wrapper("m3s", clusters=10, refill=refill)._choose(task, inner, quota, 0)
-        for refill in (True, False)
-    }
-    for c in range(3):
-        assert (agreed[chosen[True][c]] == c).all()
-        assert set(chosen[False][c]) <= set(chosen[True][c])
-        assert len(chosen[False][c]) <= len(chosen[True][c]) <= 5
 
 
 # What is added
@@ -215,16 +192,6 @@ def test_union_and_intersection_of_two_opinions() -> None:
     union, common = (system(name)._combine(sure, near) for name in ("union", "intersection"))  # type: ignore[attr-defined]
     assert union.tolist() == [7, 3, 5, 9]
     assert common.tolist() == [7, 5]
-
-
-def test_clusters_overrule_a_node_that_stands_alone() -> None:
-    # Nodes 0 to 3 are alike and 4 to 7 are; node 3 has been pushed over the edge of class 1.
-    task = known(toy.path(8), {0: 0, 7: 1})
-    first = np.array([0.9, 0.9, 0.9, 0.45, 0.01, 0.01, 0.01, 0.01])
-    fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0, weights={})
-    classes = cluster_classes(task, fit, 2, seed=0)
-    assert classes.tolist() == [-1, 0, 0, 0, 1, 1, 1, -1]
-    assert fit.predict_proba()[3].argmax() == 1
 
 
 # What is inside

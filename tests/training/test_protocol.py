@@ -16,7 +16,7 @@ from kryograph.systems import SYSTEMS, Fit, System, system
 from kryograph.systems.base import Probabilities, Weights
 from kryograph.systems.settings import Settings
 from kryograph.training.loop import Conditions, Epoch
-from kryograph.training.protocol import PROTOCOLS, final_score, run
+from kryograph.training.protocol import PROTOCOLS, final_score, run, validation_score
 from kryograph.training.stopping import StopRule
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
@@ -154,6 +154,35 @@ def test_the_final_score_is_the_share_of_right_test_nodes(data: Dataset) -> None
     )
     assert 0 < right < 170
     assert final_score(fit, data) == right / 170
+
+
+# The score that settings are chosen by
+
+
+def test_the_validation_score_is_the_same_whether_or_not_training_saw_the_labels(
+    data: Dataset,
+) -> None:
+    probabilities = np.random.default_rng(1).dirichlet([1, 1, 1], data.graph.n)
+    seen, unseen = (
+        Fit(data.task(validation=seen), probabilities, epochs=1, weights={})
+        for seen in (True, False)
+    )
+    expected = np.mean(probabilities[30:130].argmax(axis=1) == data.labels[30:130])
+    assert 0 < expected < 1
+    assert unseen.validation_accuracy is None
+    assert validation_score(unseen, data.task()) == expected
+    assert validation_score(seen, data.task()) == expected == seen.validation_accuracy
+
+
+def test_a_fit_is_not_judged_by_a_task_without_validation_labels_or_of_another_split(
+    data: Dataset,
+) -> None:
+    fit = Fit(data.task(validation=False), np.ones((300, 3)) / 3, epochs=1, weights={})
+    with pytest.raises(UsageError, match="'by hand' has no validation nodes with known labels"):
+        validation_score(fit, fit.task)
+    other = Split("other", train=range(30), validation=range(30, 120), test=range(130, 300))
+    with pytest.raises(UsageError, match="its own graph and split"):
+        validation_score(fit, data.task(other))
 
 
 def test_a_run_says_what_happened(data: Dataset) -> None:

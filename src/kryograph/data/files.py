@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from enum import Enum
+from io import BufferedIOBase
 from pathlib import Path
 
 from kryograph.errors import UsageError
@@ -36,6 +37,10 @@ _SUFFIXES = {
 }
 _SPREADSHEETS = {".xlsx", ".xlsm", ".xls", ".ods"}
 _CHUNK = 1 << 20
+_ANY_RATIO = 1 << 30
+_RATIO = 200
+"""A packed file may unpack to `_ANY_RATIO` bytes, to more only if that is at most `_RATIO` times
+its size: tables of words that are mostly zeros reach 80."""
 _GZIP = b"\x1f\x8b"
 
 
@@ -83,7 +88,8 @@ def contents(path: Path, most: int = -1) -> bytes:
             # Zeros are no table, and a small file can unpack to any number of them.
             zeros = packed and b"\0" in found and not found.startswith(b"PAR1")
             if most < 0 and not zeros:
-                found += stream.read()
+                limit = max(_ANY_RATIO, _RATIO * path.stat().st_size) if packed else None
+                found = _rest(stream, found, path, limit)
     except EOFError as error:
         raise UsageError(f"{path} is cut off: its gzip data end too early.") from error
     except (gzip.BadGzipFile, zlib.error) as error:
@@ -93,6 +99,22 @@ def contents(path: Path, most: int = -1) -> bytes:
     if not found:
         raise UsageError(f"{path} is empty.")
     return found
+
+
+def _rest(stream: BufferedIOBase, start: bytes, path: Path, limit: int | None) -> bytes:
+    """The start and all that follows, unless it is more than the limit."""
+    if limit is None:
+        return start + stream.read()
+    parts, size = [start], len(start)
+    while part := stream.read(_CHUNK):
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise UsageError(
+                f"{path} unpacks to more than {limit:,} bytes, over {_RATIO} times its size: if "
+                "that is meant, unpack it first and give the unpacked file."
+            )
+    return b"".join(parts)
 
 
 def encoding_fault(data: bytes, path: Path) -> UsageError | None:

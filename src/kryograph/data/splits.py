@@ -69,6 +69,21 @@ def split_name(how: str | int) -> str:
     return how if how == PUBLIC else _percent(parse_rate(how))
 
 
+def one_split(split: str | None, label_rate: str | None, per_class: int | None) -> str:
+    """The split that a person asked for in one of three ways; the public one if in none."""
+    if label_rate is not None:
+        parse_rate(label_rate)  # "public" or "20 per class" is a split, but not a rate
+    given = [split_name(how) for how in (label_rate, per_class) if how is not None]
+    given += [split] if split is not None else []
+    if len(given) > 1:
+        raise UsageError("Give one of --split, --label-rate and --per-class, not several.")
+    if split not in (None, PUBLIC):
+        raise UsageError(
+            f"Unknown split {split!r}: there is 'public'; for random ones use --label-rate."
+        )
+    return given[0] if given else PUBLIC
+
+
 def random_split(labels: Indices, how: str | int, *, seed: int) -> Split:
     """A split by rate ("1%") or with k training nodes of each class (20, or "20 per class")."""
     name = split_name(how)

@@ -4,7 +4,8 @@ A system is trained on each fold for the same number of epochs and scored on the
 each. The mean of these curves, smoothed, says for how long to train, and how good that is. Held-out
 predictions are made afterwards, each with the number of epochs that folds chose which do not hold
 out the same labels: no label has a say in how long its own prediction is trained for. (It has one,
-among all others, in which system is chosen.)
+among all others, in which system is chosen.) A system that tells of no epochs has none to choose,
+and is not asked again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.graph import Indices
-from kryograph.labelling.folds import Given
+from kryograph.labelling.folds import Fold, Given
 from kryograph.systems import System
 from kryograph.systems.base import Probabilities
 from kryograph.training.loop import Conditions, Epoch
@@ -42,11 +43,13 @@ class Candidate:
         system: With its settings.
         curves: Accuracy on the held nodes, folds × epochs; one column if it has no epochs.
         sizes: How many nodes each fold holds out.
+        said: What it said of the held nodes of each fold, if it has no epochs.
     """
 
     system: System
     curves: npt.NDArray[np.float64]
     sizes: Indices
+    said: tuple[Probabilities, ...] = ()
 
     def epochs(self, without: Sequence[int] = ()) -> int:
         """For how many epochs to train, by all folds but some; no curve, no choice.
@@ -84,7 +87,7 @@ def smoothed(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def tried(system: System, given: Given, step: Step = lambda: None) -> Candidate:
     """Train the system on every fold and score it as it goes."""
-    curves = []
+    curves, said = [], []
     for fold in given.folds:
         scores: dict[int, float] = {}
 
@@ -95,9 +98,11 @@ def tried(system: System, given: Given, step: Step = lambda: None) -> Candidate:
         task, conditions = given.task(fold, seen=True), Conditions(exactly(EPOCHS))
         found = system.fit(task, seed=given.seed, conditions=conditions, on_epoch=note)
         curves.append([scores[t] for t in sorted(scores)] or [found.validation_accuracy or 0.0])
+        if not scores:
+            said.append(found.predict_proba()[fold.held])
         step()
     sizes = np.array([fold.held.size for fold in given.folds])
-    return Candidate(system, np.array(curves, dtype=np.float64), sizes)
+    return Candidate(system, np.array(curves, dtype=np.float64), sizes, tuple(said))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,13 +128,17 @@ class HeldOut:
 def held_out(candidate: Candidate, given: Given, step: Step = lambda: None) -> HeldOut:
     """What the system says of each labelled node when its label is hidden, once."""
     found = np.zeros((given.graph.n, len(given.classes)))
-    for fold in given.first_draw:
-        same = [k for k, each in enumerate(given.folds) if np.isin(each.held, fold.held).any()]
-        conditions = Conditions(exactly(candidate.epochs(without=same)))
-        fit = candidate.system.fit(
-            given.task(fold, seen=False), seed=given.seed, conditions=conditions
-        )
-        found[fold.held] = fit.predict_proba()[fold.held]
+    for k, fold in enumerate(given.first_draw):
+        found[fold.held] = candidate.said[k] if candidate.said else _asked(candidate, given, fold)
         step()
     nodes = np.sort(np.concatenate([fold.held for fold in given.first_draw]))
     return HeldOut(nodes, given.labels[nodes], found[nodes])
+
+
+def _asked(candidate: Candidate, given: Given, fold: Fold) -> Probabilities:
+    """What a system with epochs says of a fold's held nodes, whose labels have no say in them."""
+    same = [k for k, each in enumerate(given.folds) if np.isin(each.held, fold.held).any()]
+    conditions = Conditions(exactly(candidate.epochs(without=same)))
+    task = given.task(fold, seen=False)
+    fit = candidate.system.fit(task, seed=given.seed, conditions=conditions)
+    return fit.predict_proba()[fold.held]

@@ -27,6 +27,9 @@ from kryograph.training.stopping import exactly
 ENOUGH = 15
 """From this many labels for each class on, a network needs no help from prototypes."""
 
+NETWORKS = " + ".join(3 * ["truncated-krylov"])
+"""The mean of three fits: one is a point or two better or worse by chance, three are not."""
+
 LARGE = 50_000
 """In a graph of more nodes than this one part of the labels is held out instead of all in turn."""
 
@@ -91,10 +94,14 @@ def wilson(right: int, n: int) -> tuple[float, float, float]:
     return share, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
 
 
-def default_candidates(labels: int, classes: int) -> list[System]:
-    """What is tried when nothing is asked for: first a network if there are labels enough."""
-    network = [system("truncated-krylov")] if labels >= ENOUGH * classes else []
-    return [*network, system("blend"), system("prototypes", {"rounds": 5})]
+def default_candidates(labels: int, classes: int, search: bool = False) -> list[System]:
+    """What is tried when nothing is asked for: first networks if there are labels enough.
+
+    Before a search it is one network: its settings are what is searched for.
+    """
+    network = system("truncated-krylov") if search else system("blend", {"members": NETWORKS})
+    first = [network] if labels >= ENOUGH * classes else []
+    return [*first, system("blend"), system("prototypes", {"rounds": 5})]
 
 
 def chosen(candidates: Sequence[Candidate], labels: int) -> Candidate:
@@ -140,7 +147,11 @@ def label_nodes(
         raise UsageError("There must be labels of at least two classes.")
     parts = folds(labels, seed)
     data = Given(graph, labels, names, parts if graph.n <= LARGE else parts[:1], seed)
-    tries = list(systems) if systems is not None else default_candidates(known.size, len(names))
+    tries = (
+        default_candidates(known.size, len(names), search is not None)
+        if systems is None
+        else list(systems)
+    )
     counter = _Counter(progress, len(tries) * len(data.folds), "choosing")
     found = [tried(each, data, counter.step) for each in tries]
     best = chosen(found, known.size)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kryograph.errors import KryographError
 from kryograph.labelling.choice import Candidate
 from kryograph.systems import System, system
-from kryograph.systems.settings import Range
+from kryograph.systems.search_space import suggest
 
 if TYPE_CHECKING:
     import optuna
@@ -39,16 +39,7 @@ def search(
 
     def trial(asked: optuna.Trial) -> float:
         nonlocal best
-        changes: dict[str, object] = {}
-        for name, where in space.items():
-            if isinstance(where, Range):
-                if isinstance(getattr(start.system.settings, name), int):
-                    low, high = round(where.low), round(where.high)
-                    changes[name] = asked.suggest_int(name, low, high, log=where.log)
-                else:
-                    changes[name] = asked.suggest_float(name, where.low, where.high, log=where.log)
-            else:
-                changes[name] = asked.suggest_categorical(name, where)
+        changes = suggest(asked, space, start.system.settings)
         try:
             made = start.system.settings.replace(changes)
             found = tried(system(start.system.name, made, operator=start.system.operator))

@@ -62,29 +62,35 @@ def flood_fill(adjacency: sp.csr_array, seeds: npt.NDArray[np.int64]) -> npt.NDA
 
 @dataclass(frozen=True, eq=False)
 class Partitioned(Operator):
-    """An operator that is the sum of two: `inside` clusters, with the diagonal, and `across`."""
+    """An operator in two parts: `inside` clusters, with the diagonal, and `across` them."""
 
     inside: Operator | None = None
     across: Operator | None = None
 
 
-def partitioned(L: Operator, clusters: int) -> Partitioned:
-    """The operator with its entries told apart by that many clusters."""
+def partitioned(L: Operator, clusters: int, *, means: bool = False) -> Partitioned:
+    """The operator with its entries told apart by that many clusters.
+
+    Args:
+        L: The whole.
+        clusters: How many.
+        means: Whether each part's rows are scaled to sum to one, so that a node with few edges in a
+            part hears of them as loudly as one with many; if not, the parts sum to L.
+    """
     off_diagonal = sp.csr_array(L.matrix - sp.diags_array(L.matrix.diagonal()))
     off_diagonal.eliminate_zeros()
     cluster = flood_fill(off_diagonal, hubs(off_diagonal, clusters))
     entries = L.matrix.tocoo()
     same = cluster[entries.row] == cluster[entries.col]
-    inside, across = (
-        Operator(
-            f"{L.name} {name}",
-            sp.csr_array(
-                (entries.data[kept], (entries.row[kept], entries.col[kept])), L.matrix.shape
-            ),
-            L.symmetric,
-        )
-        for name, kept in (("inside", same), ("across", ~same))
-    )
+
+    def part(name: str, kept: npt.NDArray[np.bool_]) -> Operator:
+        rows, columns, values = entries.row[kept], entries.col[kept], entries.data[kept]
+        if means:
+            values = values / np.bincount(rows, values, minlength=L.n)[rows]
+        matrix = sp.csr_array((values, (rows, columns)), L.matrix.shape)
+        return Operator(f"{L.name} {name}", matrix, L.symmetric and not means)
+
+    inside, across = part("inside", same), part("across", ~same)
     return Partitioned(L.name, L.matrix, L.symmetric, inside=inside, across=across)
 
 
@@ -96,21 +102,25 @@ class Partition(Gated):
 
     Args:
         clusters: How many.
+        means: As for `partitioned`.
         arguments: As for `Gated`; `steps` is the number of passes.
         options: As for `Gated`.
     """
 
-    def __init__(self, *arguments: Any, clusters: int = 10, **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, clusters: int = 10, means: bool = False, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self.clusters = clusters
+        self.clusters, self.means = clusters, means
 
     def parts(self, L: Diffusion) -> Sequence[Operator]:
         """The operator inside clusters, and between them; one that has these already keeps them."""
         assert isinstance(L, Operator)
-        both = L if isinstance(L, Partitioned) else partitioned(L, self.clusters)
-        assert both.inside is not None
-        assert both.across is not None
-        return [both.inside, both.across]
+        if not isinstance(L, Partitioned):
+            L = partitioned(L, self.clusters, means=self.means)
+        assert L.inside is not None
+        assert L.across is not None
+        return [L.inside, L.across]
 
     def step(self, h: Tensor, parts: Sequence[Diffusion]) -> Tensor:
         """The states after a pass."""

@@ -3,6 +3,10 @@
 Which system is best cannot be told from a handful of labels, but a mean of two that err differently
 is seldom worse than either. Systems differ in how sure they are, so each is first given a
 temperature at which the mean of its highest probabilities over all nodes is the same.
+
+A system may be a member several times, each time with another seed: with much dropout the weights
+of a single epoch are noisy, and the mean of a few fits is less so. Members that are all the same
+system are as sure as each other already, and keep their own probabilities.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ CONFIDENCE = 0.7
 """How sure each member is on average."""
 
 COLDEST, HOTTEST = math.exp(-4), math.exp(4)
+
+APART = 1_000_003
+"""By how much the seeds of equal members differ: blends with seeds 0, 1, … shall share none."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,8 @@ class BlendSettings(Settings):
     "blend",
     summary="The mean of several systems' probabilities, each made equally sure.",
     paper="kryograph, 2026",
-    equation="p = mean_m p_m^{1/T_m} / Σ_c p_m^{1/T_m}, T_m such that mean_i max_c = 0.7",
+    equation="p = mean_m p_m^{1/T_m} / Σ_c p_m^{1/T_m}, "
+    "T_m such that mean_i max_c = 0.7; 1 if all are one system",
     settings=BlendSettings,
 )
 class BlendSystem(System):
@@ -75,10 +83,14 @@ class BlendSystem(System):
         """Fit every member; epochs are the members' own, so nobody is told of them."""
         total = np.zeros((task.graph.n, len(task.classes)))
         weights: dict[str, torch.Tensor] = {}
-        epochs = 0
-        for prefix, member in self._members():
-            fit = member.fit(task, seed=seed, conditions=conditions)
-            temperature = even_temperature(fit.predict_proba())
+        epochs, before = 0, list[System]()
+        members = list(self._members())
+        alike = len(members) > 1 and all(member == members[0][1] for _, member in members)
+        for prefix, member in members:
+            own = seed + APART * before.count(member)
+            fit = member.fit(task, seed=own, conditions=conditions)
+            before.append(member)
+            temperature = 1.0 if alike else even_temperature(fit.predict_proba())
             total += tempered(fit.predict_proba(), temperature)
             weights |= {f"{prefix}{name}": value for name, value in fit.weights.items()}
             weights[f"{prefix}temperature"] = torch.tensor(temperature, dtype=torch.float64)

@@ -28,7 +28,7 @@ class SVATSettings(GCNSettings):
     """Settings of sparse virtual adversarial training, beside those of GCN."""
 
     epsilon: float = setting(
-        0.1,
+        0.03,
         "length of the change, relative to that of a node's features; by validation",
         low=0,
         below=1e3,

@@ -25,6 +25,11 @@ class GPNNSettings(GatedSettings):
     clusters: int = setting(
         10, "number of clusters (the authors: 5 to 20)", low=1, below=100_000, search=Range(2, 50)
     )
+    means: bool = setting(
+        False,
+        "rows of each part of L scaled to means (the authors: averages), or the parts as they are",
+        search=(True, False),
+    )
 
 
 @register(
@@ -41,8 +46,10 @@ class GPNNSystem(GatedSystem):
         """The network of the settings."""
         s = self.settings
         size = (features, s.hidden, classes, s.layers)
-        return Partition(*size, clusters=s.clusters, **self.options())
+        return Partition(*size, clusters=s.clusters, means=s.means, **self.options())
 
     def diffusion(self, graph: Graph) -> Operator:
         """L in two parts: inside clusters, and between them."""
-        return partitioned(super().diffusion(graph), self.settings.clusters)
+        return partitioned(
+            super().diffusion(graph), self.settings.clusters, means=self.settings.means
+        )

@@ -2,7 +2,7 @@
 
 Co-training adds, for each class, the nodes that random walks tie most closely to its labelled
 ones; self-training those that a first fit is surest of; union and intersection combine both;
-multi-stage self-training adds them in several stages; M3S adds only those whose cluster agrees.
+multi-stage self-training adds them in several stages (and M3S, which has a file of its own).
 What is trained is any system: the setting `inner` names it. Each fit starts anew, with the same
 seed.
 
@@ -93,24 +93,6 @@ class StageSettings(LabelGrowingSettings):
         low=1,
         below=1000,
         search=(2, 3, 4, 6),
-    )
-
-
-@dataclass(frozen=True)
-class M3SSettings(StageSettings):
-    """Settings of M3S."""
-
-    clusters: int = setting(
-        200,
-        "number of clusters (Sun, Lin, Zhu 2020)",
-        low=1,
-        below=1_000_000,
-        search=(50, 100, 200, 400),
-    )
-    refill: bool = setting(
-        True,
-        "the t surest nodes of those whose cluster agrees, by validation; if false, those of the t "
-        "surest whose cluster agrees (Sun, Lin, Zhu 2020)",
     )
 
 
@@ -342,46 +324,3 @@ class MultiStageSystem(SelfTrainingSystem):
 
     def _stages(self) -> int:
         return int(self.settings.stages) - 1
-
-
-@register(
-    "m3s",
-    summary="Multi-stage self-training that checks itself by clustering.",
-    paper=SUN,
-    equation="as multi-stage, of the nodes whose cluster's nearest class mean agrees",
-    settings=M3SSettings,
-)
-class M3SSystem(MultiStageSystem):
-    """What is clustered are log-probabilities, so that any system can be inside."""
-
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
-        assert fit is not None
-        agreed = cluster_classes(task, fit, self.settings.clusters, seed)
-        nodes = candidates(task)
-        if self.settings.refill:
-            predicted = fit.predict_proba().argmax(axis=1)
-            return surest(fit, nodes[agreed[nodes] == predicted[nodes]], quota)
-        return {c: some[agreed[some] == c] for c, some in surest(fit, nodes, quota).items()}
-
-
-def cluster_classes(task: Task, fit: Fit, clusters: int, seed: int) -> Indices:
-    """For each node, the class whose labelled nodes' mean is nearest to its cluster's mean.
-
-    -1 for nodes whose label is known.
-    """
-    from sklearn.cluster import KMeans  # slow to import, and nobody else needs it
-
-    embedding = np.log(fit.predict_proba() + 1e-12)
-    # Sorted, so that the order of the nodes does not matter to where k-means starts.
-    points, at, counts = np.unique(embedding, axis=0, return_inverse=True, return_counts=True)
-    means = KMeans(min(clusters, len(points)), n_init=1, random_state=seed)
-    cluster = means.fit_predict(points, sample_weight=counts)[at]
-    train, free = task.split.train, candidates(task)
-    present = np.unique(task.labels[train])
-    of_class = [embedding[train[task.labels[train] == c]].mean(axis=0) for c in present]
-    classes = np.full(task.graph.n, -1)
-    for k in np.unique(cluster[free]):
-        members = free[cluster[free] == k]
-        distance = np.linalg.norm(embedding[members].mean(axis=0) - of_class, axis=1)
-        classes[members] = present[distance.argmin()]
-    return classes

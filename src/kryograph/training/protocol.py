@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kryograph.errors import UsageError, unknown
-from kryograph.graph import UNKNOWN, Split
+from kryograph.graph import UNKNOWN, Split, Task
 from kryograph.training.loop import Conditions, Epoch
 
 if TYPE_CHECKING:
@@ -72,3 +72,21 @@ def final_score(fit: Fit, dataset: Dataset) -> float:
         raise UsageError(f"Split {fit.task.split.name!r} has no test node, or one without label.")
     predicted = fit.predict_proba()[test].argmax(axis=1)
     return float(np.mean(predicted == dataset.labels[test]))
+
+
+def validation_score(fit: Fit, judge: Task) -> float:
+    """The accuracy of a finished fit on the validation nodes, which it need not have seen labelled.
+
+    Args:
+        fit: Of a task under either protocol.
+        judge: The same task with validation labels. A task has no test labels, so that whoever
+            chooses settings by this score cannot reach one.
+    """
+    same = fit.task.graph.fingerprint == judge.graph.fingerprint
+    if not (same and fit.task.split.digest == judge.split.digest):
+        raise UsageError("A fit is judged on its own graph and split, not on another's.")
+    if not judge.has_validation:
+        raise UsageError(f"Split {judge.split.name!r} has no validation nodes with known labels.")
+    nodes = judge.split.validation
+    predicted = fit.predict_proba()[nodes].argmax(axis=1)
+    return float(np.mean(predicted == judge.labels[nodes]))

@@ -1,0 +1,1 @@
+"""The paper's figures, and its theorems by experiment: what is computed, and how it is drawn."""

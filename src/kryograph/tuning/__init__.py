@@ -1,0 +1,1 @@
+"""Tuning: Bayesian optimisation of settings on validation labels, in studies that go on."""

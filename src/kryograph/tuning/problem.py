@@ -1,0 +1,129 @@
+"""What is searched: the settings of a system for a column, and the runs that they are tried on.
+
+Once the tasks are made, no label of a test node can be reached: see `lessons`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from kryograph.data import Dataset
+from kryograph.data.splits import PUBLIC
+from kryograph.engine.machine import measure
+from kryograph.errors import KryographError, UsageError, unknown
+from kryograph.experiments.search_ranges import search_space
+from kryograph.experiments.settings import Column, find_published
+from kryograph.experiments.sweep import STOP
+from kryograph.graph import Task
+from kryograph.systems import SYSTEMS, System, system
+from kryograph.systems.settings import Range, Search, Settings
+from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.protocol import validation_score
+from kryograph.training.stopping import RULES
+
+FIRST_SEED = 1000
+"""Searches are made with this seed and those after it, tables with 0, 1, …: no split is in both."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One run of a trial: what is learned, the task whose validation labels judge it, the seed."""
+
+    task: Task
+    judge: Task
+    seed: int
+
+
+def lessons(dataset: Dataset, column: Column, seeds: int) -> tuple[Lesson, ...]:
+    """The runs of every trial. They hold tasks, which have no test labels; nothing after does."""
+    if seeds < 1:
+        raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
+    made = []
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
+        judge = dataset.task(dataset.split(column.split, seed=seed))
+        hidden = dataset.task(judge.split, validation=False)
+        made.append(Lesson(judge if column.protocol == "validation" else hidden, judge, seed))
+    return tuple(made)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is searched: the settings of a system for a column.
+
+    Args:
+        name: The system.
+        column: For which its settings are to be good.
+        lessons: On which they are tried.
+        conditions: How a run is trained; that of the tables.
+    """
+
+    name: str
+    column: Column
+    lessons: tuple[Lesson, ...]
+    conditions: Conditions = field(default_factory=lambda: Conditions(RULES[STOP]))
+
+    @classmethod
+    def of(cls, name: str, dataset: Dataset, column: Column, seeds: int) -> Problem:
+        """The problem of a data set; where all runs would be the same, there is one."""
+        if name not in SYSTEMS:
+            raise unknown("system", name, SYSTEMS)
+        alike = column.split == PUBLIC and not SYSTEMS[name].uses_seed
+        return cls(name, column, lessons(dataset, column, min(seeds, 1) if alike else seeds))
+
+    @property
+    def defaults(self) -> Settings:
+        """What the space varies."""
+        return SYSTEMS[self.name].settings_type()
+
+    @cached_property
+    def starts(self) -> dict[str, System]:
+        """What is tried first, by its source: nothing that is found may be worse."""
+        row = find_published(self.name, self.column)
+        paper = {"paper": system(self.name, row.settings, operator=row.operator)} if row else {}
+        return {"default": system(self.name)} | paper
+
+    @cached_property
+    def space(self) -> dict[str, Search]:
+        """Where to look; all that is tried first lies in it."""
+        return search_space(self.name, self.starts.values())
+
+    def made(self, values: Mapping[str, Any]) -> System:
+        """The system of a point of the space."""
+        settings = {name: value for name, value in values.items() if name != "operator"}
+        return system(self.name, settings, operator=values.get("operator", "sym"))
+
+    def point(self, method: System) -> dict[str, Any]:
+        """Where a system is in the space."""
+        values = {**method.settings.as_dict(), "operator": method.operator}
+        return {name: values[name] for name in self.space}
+
+    def seconds(self, values: Mapping[str, Any]) -> float | None:
+        """About how long a run at a point takes; None if that is not known."""
+        try:
+            estimate = self.made(values).estimate(self.lessons[0].task, self.conditions)
+        except KryographError:  # settings that do not go together: the trial will say so
+            return None
+        return None if estimate is None else estimate.seconds(measure())
+
+    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+        """One run's accuracy on validation nodes."""
+        fit = method.fit(
+            lesson.task, seed=lesson.seed, conditions=self.conditions, on_epoch=on_epoch
+        )
+        return validation_score(fit, lesson.judge)
+
+    def about(self) -> dict[str, Any]:
+        """What has to be the same in every process and every call that shares a study."""
+        return {
+            "system or column": f"{self.name}, {self.column}",
+            "set of splits": [
+                f"{lesson.judge.split.digest} {lesson.seed}" for lesson in self.lessons
+            ],
+            "search space": {
+                name: [where.low, where.high, where.log] if isinstance(where, Range) else [*where]
+                for name, where in self.space.items()
+            },
+        }

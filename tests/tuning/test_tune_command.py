@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kryograph.cli import main
+from kryograph.experiments.settings import Column
+from kryograph.experiments.tuned import find_tuned, read_tuned
+from kryograph.tuning import commands
+from kryograph.tuning.problem import Problem
+
+Call = Callable[..., tuple[int, str, str]]
+
+LP = ["lp", "--dataset", "synthetic", "--jobs", "1"]
+"""A closed form: the same on the public split whatever the seed, in a moment."""
+
+
+@pytest.fixture
+def tune(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Call:
+    """Runs the command; the exit code and what was said."""
+    monkeypatch.setenv("KRYOGRAPH_STORE", str(tmp_path / "runs.sqlite"))
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["kryograph", "tune", *arguments])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert isinstance(left.value.code, int)
+        return (left.value.code, *capsys.readouterr())
+
+    return call
+
+
+def test_the_winner_becomes_a_tuned_setting_and_a_second_call_goes_on(
+    tune: Call, tmp_path: Path
+) -> None:
+    code, shown, said = tune(*LP, "--trials", "2")
+    assert code == 0, said
+    assert "Trials: 0 are there, 2 to do." in said
+    assert "trial 1/2: number 0 (default)" in said
+    assert "trial 2/2: number 1 " in said
+    assert "winner: trial" in shown
+    assert "default" in shown
+    code, shown, said = tune(*LP, "--trials", "3", "--json")
+    assert code == 0, said
+    assert "Trials: 2 are there, 1 to do." in said
+    found: dict[str, Any] = json.loads(shown)
+    assert found["trials"] == {
+        "complete": 3,
+        "pruned": 0,
+        "failed": 0,
+        "over_budget": 0,
+        "here": 1,
+    }
+    assert found["seeds"] == [1000]
+    assert found["paper"] is None
+    assert found["default"]["settings"] == {"alpha": 1e-6}
+    assert found["winner"] == found["best"][0]
+    assert len(found["best"]) == min(3, commands.SHOWN)
+    accuracy = found["winner"]["validation_accuracy"]
+    assert accuracy == max(trial["validation_accuracy"] for trial in found["best"])
+    assert accuracy >= found["default"]["validation_accuracy"]
+    column = Column("synthetic", "public", "validation")
+    tuned = find_tuned("lp", column, read_tuned(tmp_path / "tuned.toml"))
+    assert tuned is not None
+    assert tuned.system.settings.as_dict() == found["winner"]["settings"]
+    assert tuned.validation_accuracy == pytest.approx(accuracy, abs=1e-4)
+    assert tuned.provenance == found["provenance"]
+    assert tuned.provenance.startswith(
+        "kryograph tune lp --dataset synthetic --split public --protocol validation --trials 3 "
+        "--seeds 1 --sampler tpe --budget 60s: tpe, 3 trials (0 pruned, 0 failed), "
+        "each on 1 seed from 1000; number "
+    )
+    assert str(tmp_path) not in tuned.provenance
+    assert (tmp_path / "tuning.sqlite").exists()
+
+
+def test_ctrl_c_says_what_is_kept_and_writes_no_winner(
+    tune: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score, runs = Problem.score, []
+
+    def interrupted(*arguments: Any) -> float:
+        runs.append(1)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return score(*arguments)
+
+    monkeypatch.setattr(Problem, "score", interrupted)
+    code, shown, said = tune(*LP, "--trials", "3")
+    assert (code, shown) == (130, "")
+    assert "Stopped: 1 of 3 trials are finished and kept." in said
+    assert not (tmp_path / "tuned.toml").exists()
+
+
+def test_a_search_in_which_every_trial_fails_says_why(
+    tune: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> float:
+        raise ArithmeticError("too hot")
+
+    monkeypatch.setattr(Problem, "score", fails)
+    code, shown, said = tune(*LP, "--trials", "2")
+    assert (code, shown) == (1, "")
+    assert "None of the 2 trials" in said.splitlines()[-1]
+    assert "ArithmeticError: too hot" in said.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["gnc"], "Unknown system 'gnc': did you mean 'gcn'"),
+        (["lp", "--dataset", "coar"], "Unknown data set 'coar': did you mean 'cora'"),
+        ([*LP, "--split", "private"], "Unknown split 'private': there is 'public'"),
+        ([*LP, "--label-rate", "many"], "The label rate 'many' is not a number"),
+        ([*LP, "--label-rate", "1% leaky"], "The label rate '1% leaky' is not a number"),
+        ([*LP, "--per-class", "0"], "Each class needs at least 1 training node"),
+        ([*LP, "--per-class", "2", "--label-rate", "1%"], "Give one of --split, --label-rate"),
+        ([*LP, "--protocol", "test"], "Unknown protocol 'test'"),
+        ([*LP, "--trials", "0"], "--trials must be at least 1; it is 0."),
+        ([*LP, "--seeds", "0"], "--seeds must be at least 1; it is 0."),
+        ([*LP, "--jobs", "0"], "--jobs must be at least 1; it is 0."),
+        (
+            [*LP, "--timeout", "soon"],
+            "A duration is a number with s, m or h, such as 10m; it is 's",
+        ),
+        ([*LP, "--budget", "0s"], "A duration is a number with s, m or h"),
+        ([*LP, "--sampler", "grid"], "Unknown sampler 'grid'"),
+        ([*LP, "--storage", "here"], "--storage takes the address of a database"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    tune: Call, tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    code, shown, said = tune(*arguments)
+    assert (code, shown) == (2, "")
+    assert said.startswith("kryograph: ")
+    assert expected in said
+    assert len(said.splitlines()) == 1
+    assert not (tmp_path / "tuned.toml").exists()

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from toy_problems import COLUMN, SHORT, SPLIT, toy
+
+from kryograph.data import Dataset, synthetic_citations
+from kryograph.errors import UsageError
+from kryograph.experiments.settings import Column
+from kryograph.graph import UNKNOWN
+from kryograph.training.protocol import PROTOCOLS
+from kryograph.tuning.problem import FIRST_SEED, Problem, lessons
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return toy()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_no_lesson_holds_a_test_label(data: Dataset, protocol: str) -> None:
+    for lesson in lessons(data, replace(COLUMN, protocol=protocol), 2):
+        for task in (lesson.task, lesson.judge):
+            assert set(task.labels[SPLIT.test].tolist()) == {UNKNOWN}
+        assert lesson.judge.has_validation
+        assert lesson.task.has_validation is (protocol == "validation")
+
+
+def test_no_split_of_a_table_is_searched_on() -> None:
+    data = synthetic_citations(n=1700, classes=2, words=10, seed=0)
+    column = Column("synthetic", "1%", "validation")
+    searched = {lesson.judge.split.digest for lesson in lessons(data, column, 3)}
+    tables = {data.split("1%", seed=seed).digest for seed in range(10)}
+    assert len(searched) == 3
+    assert len(tables) == 10
+    assert not searched & tables
+
+
+def test_all_seeds_share_the_public_split(data: Dataset) -> None:
+    made = lessons(data, COLUMN, 3)
+    assert [lesson.seed for lesson in made] == [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2]
+    assert {lesson.judge.split.digest for lesson in made} == {SPLIT.digest}
+
+
+def test_a_closed_form_is_run_once_on_a_split_that_is_the_same(data: Dataset) -> None:
+    assert len(Problem.of("prototypes", data, COLUMN, 3).lessons) == 1
+    assert len(Problem.of("gcn", data, COLUMN, 3).lessons) == 3
+
+
+def test_without_validation_the_score_is_that_of_labels_nobody_trained_on(data: Dataset) -> None:
+    column = replace(COLUMN, protocol="no-validation")
+    problem = replace(Problem.of("gcn", data, column, 1), conditions=SHORT)
+    [lesson] = problem.lessons
+    method = problem.starts["default"]
+    fit = method.fit(lesson.task, seed=FIRST_SEED, conditions=SHORT)
+    assert fit.validation_accuracy is None
+    right = fit.probabilities[30:130].argmax(axis=1) == data.labels[30:130]
+    assert problem.score(method, lesson, lambda epoch: None) == np.mean(right)
+
+
+def test_a_point_of_the_space_is_a_system_and_back(data: Dataset) -> None:
+    column = Column("cora", "1%", "validation")
+    problem = Problem("truncated-krylov", column, lessons(data, COLUMN, 1))
+    for method in problem.starts.values():
+        assert problem.made(problem.point(method)) == method
+    assert set(problem.starts) == {"default", "paper"}
+    assert problem.starts["paper"].settings.hidden == 4950
+
+
+def test_nothing_is_known_of_how_long_settings_take_that_cannot_be(data: Dataset) -> None:
+    problem = Problem.of("gcn", data, COLUMN, 1)
+    point = problem.point(problem.starts["default"])
+    seconds = problem.seconds(point)
+    assert seconds is not None
+    assert seconds > 0
+    assert problem.seconds({**point, "hidden": 0}) is None
+    assert Problem.of("lp", data, COLUMN, 1).seconds({"alpha": 0.1}) is None
+
+
+def test_what_does_not_exist_is_refused(data: Dataset) -> None:
+    with pytest.raises(UsageError, match="Unknown system 'gnc': did you mean 'gcn'"):
+        Problem.of("gnc", data, COLUMN, 1)
+    with pytest.raises(UsageError, match="--seeds must be at least 1; it is 0"):
+        Problem.of("prototypes", data, COLUMN, 0)
