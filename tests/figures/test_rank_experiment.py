@@ -149,7 +149,7 @@ def test_scaling_changes_no_digit(architecture: str, f: str) -> None:
 
 
 def test_what_overflows_without_scaling_has_its_rank_with_it() -> None:
-    deep = dataclasses.replace(SMALL, layers=800, width=6, repetitions=1)
+    deep = dataclasses.replace(SMALL, layers=800, repetitions=1)
     L, x = deep.draw(0)
     never, usual = (
         Network(ARCHITECTURES["gcn"], "identity", [x], large=large) for large in (np.inf, 2.0**300)
