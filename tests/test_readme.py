@@ -39,7 +39,7 @@ def test_every_command_and_option_exists() -> None:
     for line in lines:
         options = re.findall(r"--[a-z-]+", line)
         words = [word for word in line.split() if not word.startswith("-")]
-        command = words[:2] if words[0] in ("data", "bench") else words[:1]
+        command = words[:2] if words[0] in ("data", "bench", "reproduce") else words[:1]
         shown = CliRunner().invoke(cli.app, [*command, "--help"])
         assert shown.exit_code == 0, line
         assert set(options) <= set(re.findall(r"--[a-z-]+", shown.output)), line
