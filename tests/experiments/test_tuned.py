@@ -55,6 +55,7 @@ def test_which_settings_a_cell_has() -> None:
     best = chosen(name, COLUMN, "best", [FOUND])
     assert best is not None
     assert best[0] == FOUND.system
+    assert chosen(name, Column("cora", "1% leaky", "validation"), "best", [FOUND]) == best
     with pytest.raises(UsageError, match="Unknown kind of settings 'bets'"):
         source("bets")
 

@@ -10,12 +10,13 @@ import json
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from kryograph.data.splits import LEAKY
 from kryograph.errors import UsageError, unknown
 from kryograph.experiments.settings import Column, find_published
 from kryograph.systems import SYSTEMS, System, system
@@ -146,6 +147,8 @@ def chosen(
     """
     if which not in WHICH:
         raise unknown("kind of settings", which, WHICH)
+    # A leak is measured by the same settings as the honest column that it is compared with.
+    column = replace(column, split=column.split.removesuffix(LEAKY))
     found = find_tuned(name, column, tuned)
     default = (system(name), "default")
     best = (found.system, "tuned") if found else default
