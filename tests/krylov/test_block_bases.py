@@ -54,8 +54,17 @@ def noise(n: int, width: int, seed: int = 0) -> np.ndarray:
 # Identities
 
 
-def check(found: BlockBasis[np.ndarray], L: Operator, x: np.ndarray, product: Product) -> None:
-    """L V = V H but for the last block, X = V_1 B, and V is orthonormal to n · eps."""
+def check(
+    found: BlockBasis[np.ndarray],
+    L: Operator,
+    x: np.ndarray,
+    product: Product,
+    given_up: float = 0.0,
+) -> None:
+    """L V = V H but for the last block, X = V_1 B, and V is orthonormal to n · eps.
+
+    Where directions may be short but not zero, what is given up of them is missing in H.
+    """
     v, h, blocks = found.basis, found.projected, found.blocks
     n, tolerance = len(x), 20 * len(x) * EPS
     if not blocks:
@@ -64,7 +73,7 @@ def check(found: BlockBasis[np.ndarray], L: Operator, x: np.ndarray, product: Pr
     np.testing.assert_allclose(blocks[0] @ found.start, x, atol=tolerance * abs(x).max())
     left, right = L.matrix @ v, v @ h
     inside = v.shape[1] if found.end is End.INVARIANT else v.shape[1] - blocks[-1].shape[1]
-    np.testing.assert_allclose(left[:, :inside], right[:, :inside], atol=tolerance)
+    np.testing.assert_allclose(left[:, :inside], right[:, :inside], atol=tolerance + given_up)
     for i, one in enumerate(blocks):
         for j, other in enumerate(blocks):
             if product is CLASSICAL:
@@ -105,7 +114,7 @@ def test_identities_on_random_graphs(n, width, density, product, process, seed) 
     L = operator(Graph.from_edges(ends, n))
     x = rng.integers(-1, 2, (n, width)).astype(np.float64)  # often dependent, sometimes zero
     found = process(L, x, 2 * n, product=product)
-    check(found, L, x, product)
+    check(found, L, x, product, given_up=2 * EPS**0.5)
     assert found.end in (End.INVARIANT, End.ZERO)
 
 
