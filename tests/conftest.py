@@ -1,4 +1,4 @@
-"""What tests in several folders ask for: the real data sets, a place without them, a result.
+"""What tests in several folders ask for: the real data sets, a result, the command line, a browser.
 
 The data sets come from wherever `kryograph.data` finds them. A test is skipped where they cannot
 be had, except in continuous integration, where that is a failure.
@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kryograph import cli
 from kryograph.data import Dataset, fetch, load
 from kryograph.data.sources import RawFiles
 from kryograph.errors import KryographError
 from kryograph.results import Result
 from kryograph.training.protocol import Run
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
 T = TypeVar("T")
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
 # A slow machine is no failure, and continuous integration tries the same examples every time.
 settings.register_profile(
@@ -127,3 +133,33 @@ def result(finished: Run) -> Result:
         runs=(finished, replace(finished, seed=finished.seed + 1, test_accuracy=0.84)),
         paper=0.8351,
     )
+
+
+@pytest.fixture
+def run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """The command line in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["kryograph", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            cli.main()
+        captured = capsys.readouterr()
+        return int(stopped.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; without it tests are skipped."""
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium to open the page with")
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kryograph import cli
 from kryograph.data import Dataset, synthetic_citations
 
 Run = Callable[..., tuple[int, str, str]]
@@ -20,20 +19,6 @@ Run = Callable[..., tuple[int, str, str]]
 @pytest.fixture(scope="module")
 def data() -> Dataset:
     return synthetic_citations(n=240, classes=3, words=40, signal=0.7, homophily=0.85, seed=5)
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kryograph", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def write_tables(data: Dataset, folder: Path, labelled: int = 60) -> tuple[Path, Path]:

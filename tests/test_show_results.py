@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kryograph import cli
 from kryograph import show_results as commands
 from kryograph.store import Store, read_csv
 from made_runs import MIXED, NASTY, filled, rows
@@ -25,20 +24,6 @@ SIX = {
     for heading in ("Cora 1%", "Cora 3%")
 }
 """Snowball is ahead by 10 to 10.5 points of GCN, by 20 to 20.5 of GAT."""
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kryograph", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def test_a_table_in_every_format(run: Call, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kryograph import cli
 from kryograph.figures.activations import SCALED
 from kryograph.figures.commands import FIGURES, small
 from kryograph.figures.features import Placed, rows
@@ -27,20 +26,6 @@ from kryograph.figures.rank_plots import LOOKS, by_activation, by_architecture
 from kryograph.graph import UNKNOWN
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """The command line in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["kryograph", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            cli.main()
-        captured = capsys.readouterr()
-        return int(stopped.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def answer(run: Run, folder: Path, *arguments: str) -> dict[str, Any]:
