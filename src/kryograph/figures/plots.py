@@ -95,9 +95,12 @@ def scatter(dataset: Dataset, found: Sequence[Placed]) -> Figure:
     figure, axes = panels(1, len(found), 2.75)
     order = np.random.default_rng(0).permutation(dataset.graph.n)
     for axis, placed in zip(axes, found, strict=True):
+        low, high = placed.places.min(axis=0), placed.places.max(axis=0)
+        # t-SNE's scale means nothing: each cloud fills its square.
+        places = (placed.places - (low + high) / 2) / (high - low).max()
         for label, name in enumerate(dataset.classes):
             nodes = order[dataset.labels[order] == label]
-            x, y = placed.places[nodes].T
+            x, y = places[nodes].T
             axis.scatter(
                 x,
                 y,
@@ -107,7 +110,7 @@ def scatter(dataset: Dataset, found: Sequence[Placed]) -> Figure:
                 linewidth=0,
                 label=name,
             )
-        axis.set_aspect("equal", "datalim")
+        axis.set(xlim=(-0.52, 0.52), ylim=(-0.52, 0.52), box_aspect=1)
         _bare(axis)
         axis.set_xlabel(f"test accuracy {100 * placed.test_accuracy:.1f} %")
     letter(axes, [PROPOSALS[placed.system] for placed in found])
