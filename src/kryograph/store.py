@@ -81,12 +81,12 @@ class Row:
     @property
     def setting_digest(self) -> str:
         """Equal for equal settings and operators."""
-        return _digest({"settings": dict(self.settings), "operator": self.operator})[:12]
+        return setting_digest(self.settings, self.operator)
 
     @property
     def key(self) -> str:
         """Equal for equal runs, whatever came of them."""
-        return _digest({name: _plain(getattr(self, name)) for name in _IDENTITY})
+        return key_of({name: getattr(self, name) for name in _IDENTITY})
 
     @property
     def place(self) -> str:
@@ -113,6 +113,16 @@ class Row:
 
 _FIELDS = tuple(field.name for field in dataclasses.fields(Row))
 _IDENTITY = _FIELDS[: _FIELDS.index("seed") + 1]
+
+
+def key_of(identity: Mapping[str, Any]) -> str:
+    """The key of a run, done or not, by the fields of a row that identify it."""
+    return _digest({name: _plain(identity[name]) for name in _IDENTITY})
+
+
+def setting_digest(settings: Mapping[str, Any], operator: str) -> str:
+    """Equal for equal settings and operators."""
+    return _digest({"settings": dict(settings), "operator": operator})[:12]
 
 
 class Store:

@@ -9,22 +9,9 @@ from rich.console import Console
 from kryograph.report import sweeping as module
 from kryograph.report import terminal
 from kryograph.report.sweeping import sweeping
-from kryograph.store import Row
+from made_runs import rows
 
-ROW = Row(
-    system="gcn",
-    dataset="cora",
-    split="1%",
-    protocol="validation",
-    stop="paper",
-    operator="sym",
-    precision="float32",
-    settings={},
-    seed=0,
-    settings_source="default",
-    seconds=2.0,
-    test_accuracy=0.5,
-)
+ROW = replace(rows({("gcn", "Cora 1%"): [0.5]})[0], seconds=2.0)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from kryograph.experiments.claims import Claims
 from kryograph.experiments.jobs import stream
 from kryograph.experiments.peak import peak_bytes
 from kryograph.experiments.settings import Column
-from kryograph.store import Row, Store
+from kryograph.store import Row, Store, key_of, setting_digest
 from kryograph.systems import System
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import Run, run
@@ -45,31 +45,34 @@ class Job:
     column: Column
     seed: int
 
-    def row(self, **outcome: Any) -> Row:
-        """Its row, given what came of it."""
-        return Row(
-            system=self.system.name,
-            dataset=self.column.dataset,
-            split=self.column.split,
-            protocol=self.column.protocol,
-            stop=STOP,
-            operator=self.system.operator,
-            precision="float32",
-            settings=self.system.settings.as_dict(),
-            seed=self.seed,
-            settings_source=self.settings_source,
-            **outcome,
-        )
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells its row from all others."""
+        return {
+            "system": self.system.name,
+            "dataset": self.column.dataset,
+            "split": self.column.split,
+            "protocol": self.column.protocol,
+            "stop": STOP,
+            "operator": self.system.operator,
+            "precision": "float32",
+            "settings": self.system.settings.as_dict(),
+            "seed": self.seed,
+        }
 
     @property
     def key(self) -> str:
         """That of its row."""
-        return self.row(error="not run yet").key
+        return key_of(self.identity)
 
     @property
     def setting_digest(self) -> str:
         """That of its row."""
-        return self.row(error="not run yet").setting_digest
+        return setting_digest(self.system.settings.as_dict(), self.system.operator)
+
+    def row(self, **outcome: Any) -> Row:
+        """Its row, given what came of it."""
+        return Row(**self.identity, settings_source=self.settings_source, **outcome)
 
     def __str__(self) -> str:
         return f"{self.system.name}, {self.column}, seed {self.seed}"

@@ -48,47 +48,41 @@ FIGURE1 = "relu,tanh,identity"
 SHOWN_LAYERS = (1, 10, 20, 30, 40, 50, 65, 80, 100)
 
 
-def figure1(
-    out: Out = FOLDER,
-    layers: Layers = None,
-    repetitions: Repetitions = None,
-    activations: Activations = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Figure 1: how many columns stay independent over 100 layers of three architectures."""
-    output = Output(out, "figure1", overwrite=overwrite, as_json=as_json)
-    experiment = _experiment(layers, repetitions, seed, quick)
-    found = _ranks(experiment, activations or FIGURE1, as_json)
+def rank_figure(
+    name: str, summary: str, shown: str | None = None, transposed: bool = False
+) -> Callable[..., None]:
+    """The command that draws ranks against layers.
 
-    from kryograph.figures.rank_plots import by_architecture
-    from kryograph.figures.ranks import rows
+    Args:
+        name: Of the figure.
+        summary: What it shows.
+        shown: The activations, unless the person names some; all if None.
+        transposed: Whether to draw a panel for each activation, too.
+    """
 
-    output.write([by_architecture(found)], rows(found), _about(experiment, found))
+    def draw(
+        out: Out = FOLDER,
+        layers: Layers = None,
+        repetitions: Repetitions = None,
+        activations: Activations = None,
+        seed: Seed = 0,
+        quick: Quick = False,
+        overwrite: Overwrite = False,
+        as_json: Json = False,
+    ) -> None:
+        views = ("", "-transposed") if transposed else ("",)
+        output = Output(out, name, views, overwrite, as_json)
+        experiment = _experiment(layers, repetitions, seed, quick)
+        found = _ranks(experiment, activations or shown, as_json)
 
+        from kryograph.figures.rank_plots import by_activation, by_architecture
+        from kryograph.figures.ranks import rows
 
-def figure_ranks(
-    out: Out = FOLDER,
-    layers: Layers = None,
-    repetitions: Repetitions = None,
-    activations: Activations = None,
-    seed: Seed = 0,
-    quick: Quick = False,
-    overwrite: Overwrite = False,
-    as_json: Json = False,
-) -> None:
-    """Appendix III: figure 1 with ten activations, by architecture and by activation."""
-    output = Output(out, "figure-ranks", ("", "-transposed"), overwrite, as_json)
-    experiment = _experiment(layers, repetitions, seed, quick)
-    found = _ranks(experiment, activations, as_json)
+        figures = [by_architecture(found), *([by_activation(found)] if transposed else [])]
+        output.write(figures, rows(found), _about(experiment, found))
 
-    from kryograph.figures.rank_plots import by_activation, by_architecture
-    from kryograph.figures.ranks import rows
-
-    figures = [by_architecture(found), by_activation(found)]
-    output.write(figures, rows(found), _about(experiment, found))
+    draw.__doc__ = summary
+    return draw
 
 
 def figure_spectrum(
@@ -247,8 +241,16 @@ def theory(
 
 
 FIGURES: dict[str, Callable[..., None]] = {
-    "figure1": figure1,
-    "figure-ranks": figure_ranks,
+    "figure1": rank_figure(
+        "figure1",
+        "Figure 1: how many columns stay independent over 100 layers of three architectures.",
+        FIGURE1,
+    ),
+    "figure-ranks": rank_figure(
+        "figure-ranks",
+        "Appendix III: figure 1 with ten activations, by architecture and by activation.",
+        transposed=True,
+    ),
     "figure-tsne": figure_tsne,
     "figure-spectrum": figure_spectrum,
 }

@@ -11,43 +11,39 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from kryograph.data import Dataset
+from kryograph.figures import style
 from kryograph.figures.depth import VARIANTS
 from kryograph.figures.features import PROPOSALS, Placed
 from kryograph.figures.spectrum import Spectrum
-from kryograph.figures.style import (
-    BLACK,
-    BLUE,
-    DASHED,
-    DOTTED,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    YELLOW,
-    letter,
-    panels,
-    styled,
-)
+from kryograph.figures.style import letter, panels, styled
 
 TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
 
 RW = r"$\tilde{D}^{-1}\tilde{A}$"
 SYM = r"$\tilde{D}^{-1/2}\tilde{A}\tilde{D}^{-1/2}$"
 
-CLASSES = (BLUE, ORANGE, GREEN, PINK, SKY, RED, YELLOW, BLACK, GREY)
+CLASSES = (
+    style.BLUE,
+    style.ORANGE,
+    style.GREEN,
+    style.PINK,
+    style.SKY,
+    style.RED,
+    style.YELLOW,
+    style.BLACK,
+    style.GREY,
+)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 VARIANT_LOOKS: dict[str, dict[str, Any]] = dict(
     zip(
         VARIANTS,
         (
-            {"color": RED, "marker": "o"},
-            {"color": ORANGE, "marker": "s", "linestyle": DASHED},
-            {"color": BLUE, "marker": "^"},
-            {"color": SKY, "marker": "v", "linestyle": DASHED},
-            {"color": GREEN, "marker": "D"},
+            {"color": style.RED, "marker": "o"},
+            {"color": style.ORANGE, "marker": "s", "linestyle": style.DASHED},
+            {"color": style.BLUE, "marker": "^"},
+            {"color": style.SKY, "marker": "v", "linestyle": style.DASHED},
+            {"color": style.GREEN, "marker": "D"},
         ),
         strict=True,
     )
@@ -61,20 +57,20 @@ def spectra(found: Mapping[str, Spectrum]) -> Figure:
     for axis, spectrum in zip(axes, found.values(), strict=True):
         n = len(spectrum.eigenvalues)
         place = np.arange(1, n + 1)
-        axis.axhline(0, color=BLACK, linewidth=0.6)
-        axis.plot(place, spectrum.singular_rw, color=RED, label=f"singular values, {RW}")
+        axis.axhline(0, color=style.BLACK, linewidth=0.6)
+        axis.plot(place, spectrum.singular_rw, color=style.RED, label=f"singular values, {RW}")
         axis.plot(
             place,
             spectrum.singular_sym,
-            color=BLUE,
-            linestyle=DASHED,
+            color=style.BLUE,
+            linestyle=style.DASHED,
             label=f"singular values, {SYM}",
         )
         axis.plot(
             place,
             spectrum.eigenvalues,
-            color=GREY,
-            linestyle=DOTTED,
+            color=style.GREY,
+            linestyle=style.DOTTED,
             label="eigenvalues of both",
         )
         # A little room on the left: the largest values are a few of thousands.

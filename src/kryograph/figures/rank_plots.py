@@ -9,44 +9,34 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from kryograph.figures import style
 from kryograph.figures.ranks import ARCHITECTURES, Ranks
-from kryograph.figures.style import (
-    BLACK,
-    BLUE,
-    DASHDOT,
-    DASHED,
-    DOTTED,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    letter,
-    panels,
-    styled,
-)
+from kryograph.figures.style import letter, panels, styled
 
 Found = Mapping[tuple[str, str], Ranks]
 
 LOOKS: dict[str, dict[str, Any]] = {
-    "relu": {"color": RED, "label": "ReLU"},
-    "leaky-relu": {"color": RED, "linestyle": DASHED, "label": "leaky ReLU"},
-    "elu": {"color": ORANGE, "label": "ELU"},
-    "selu": {"color": ORANGE, "linestyle": DOTTED, "label": "SELU"},
-    "hardshrink": {"color": GREY, "label": "hard shrink"},
-    "identity": {"color": BLACK, "linestyle": DASHDOT, "label": "identity"},
-    "softshrink": {"color": PINK, "linestyle": DASHED, "label": "soft shrink"},
-    "tanhshrink": {"color": SKY, "linestyle": DOTTED, "label": "tanh shrink"},
-    "tanh": {"color": BLUE, "label": "tanh"},
-    "sigmoid": {"color": GREEN, "linestyle": DASHED, "label": "sigmoid"},
+    "relu": {"color": style.RED, "label": "ReLU"},
+    "leaky-relu": {"color": style.RED, "linestyle": style.DASHED, "label": "leaky ReLU"},
+    "elu": {"color": style.ORANGE, "label": "ELU"},
+    "selu": {"color": style.ORANGE, "linestyle": style.DOTTED, "label": "SELU"},
+    "hardshrink": {"color": style.GREY, "label": "hard shrink"},
+    "identity": {"color": style.BLACK, "linestyle": style.DASHDOT, "label": "identity"},
+    "softshrink": {"color": style.PINK, "linestyle": style.DASHED, "label": "soft shrink"},
+    "tanhshrink": {"color": style.SKY, "linestyle": style.DOTTED, "label": "tanh shrink"},
+    "tanh": {"color": style.BLUE, "label": "tanh"},
+    "sigmoid": {"color": style.GREEN, "linestyle": style.DASHED, "label": "sigmoid"},
 }
 """Solid lines come first, so that they hide no dashed one that lies on them."""
 
 ARCHITECTURE_LOOKS: dict[str, dict[str, Any]] = {
-    "gcn": {"color": RED, "label": "GCN"},
-    "snowball": {"color": BLUE, "linestyle": DASHED, "label": "Snowball"},
-    "truncated-krylov": {"color": GREEN, "linestyle": DASHDOT, "label": "truncated Krylov"},
+    "gcn": {"color": style.RED, "label": "GCN"},
+    "snowball": {"color": style.BLUE, "linestyle": style.DASHED, "label": "Snowball"},
+    "truncated-krylov": {
+        "color": style.GREEN,
+        "linestyle": style.DASHDOT,
+        "label": "truncated Krylov",
+    },
 }
 
 

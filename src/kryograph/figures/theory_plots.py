@@ -10,32 +10,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from kryograph.figures import style
 from kryograph.figures.plots import TITLES, accuracy_line
-from kryograph.figures.style import (
-    BLACK,
-    BLUE,
-    DASHED,
-    DOTTED,
-    GREEN,
-    GREY,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    letter,
-    panels,
-    styled,
-)
+from kryograph.figures.style import letter, panels, styled
 from kryograph.figures.theorems import FLOOR, Convergence, Fate
 from kryograph.figures.theory import Theory
 from kryograph.figures.truncation import Span
 
 GRAPHS: dict[str, dict[str, Any]] = {
-    "cora": {"color": BLUE, "marker": "o"},
-    "citeseer": {"color": ORANGE, "marker": "s"},
-    "pubmed": {"color": GREEN, "marker": "D"},
+    "cora": {"color": style.BLUE, "marker": "o"},
+    "citeseer": {"color": style.ORANGE, "marker": "s"},
+    "pubmed": {"color": style.GREEN, "marker": "D"},
 }
-OTHER: dict[str, Any] = {"color": PINK, "marker": "v"}
+OTHER: dict[str, Any] = {"color": style.PINK, "marker": "v"}
 
 
 @styled
@@ -71,8 +58,10 @@ def _lemma1(axis: Axes, found: Mapping[str, Convergence]) -> None:
         # The slope that λ₂ says, through the last point.
         last = int(steps[usable][-1])
         line = each.distances[last] * each.second ** (steps[usable] - last)
-        axis.plot(steps[usable], line, color=BLACK, linestyle=DOTTED, linewidth=1.0)
-    axis.plot([], [], color=BLACK, linestyle=DOTTED, linewidth=1.0, label="slope of |λ₂|")
+        axis.plot(steps[usable], line, color=style.BLACK, linestyle=style.DOTTED, linewidth=1.0)
+    axis.plot(
+        [], [], color=style.BLACK, linestyle=style.DOTTED, linewidth=1.0, label="slope of |λ₂|"
+    )
     axis.set_yscale("log")
     axis.set_xlabel("power m")
     axis.set_ylabel("distance to the limit")
@@ -80,11 +69,11 @@ def _lemma1(axis: Axes, found: Mapping[str, Convergence]) -> None:
 
 
 def _theorem1(axis: Axes, found: Mapping[int, Sequence[int]]) -> None:
-    colours = (BLUE, ORANGE, GREEN, RED, SKY, PINK)
+    colours = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.SKY, style.PINK)
     for place, (components, ranks) in enumerate(found.items()):
         colour = colours[place % len(colours)]
         layers = np.arange(1, len(ranks) + 1)
-        axis.axhline(components, color=colour, linestyle=DOTTED, linewidth=0.8)
+        axis.axhline(components, color=colour, linestyle=style.DOTTED, linewidth=0.8)
         axis.plot(layers, ranks, color=colour, label=f"k = {components}")
     axis.set_yscale("log", base=2)
     ticks = [2**i for i in range(int(np.log2(max(max(r) for r in found.values()))) + 1)]
@@ -97,14 +86,14 @@ def _theorem1(axis: Axes, found: Mapping[int, Sequence[int]]) -> None:
 
 def _theorem2(axis: Axes, found: Sequence[Fate]) -> None:
     looks: dict[tuple[str, str], dict[str, Any]] = {
-        ("relu", "independent"): {"color": RED, "marker": "o", "label": "ReLU, independent"},
+        ("relu", "independent"): {"color": style.RED, "marker": "o", "label": "ReLU, independent"},
         ("relu", "dependent"): {
-            **{"color": RED, "marker": "s", "linestyle": DASHED},
+            **{"color": style.RED, "marker": "s", "linestyle": style.DASHED},
             "label": "ReLU, dependent",
         },
-        ("tanh", "independent"): {"color": BLUE, "marker": "^", "label": "tanh, independent"},
+        ("tanh", "independent"): {"color": style.BLUE, "marker": "^", "label": "tanh, independent"},
         ("tanh", "dependent"): {
-            **{"color": SKY, "marker": "v", "linestyle": DASHED},
+            **{"color": style.SKY, "marker": "v", "linestyle": style.DASHED},
             "label": "tanh, dependent",
         },
     }
@@ -117,8 +106,15 @@ def _theorem2(axis: Axes, found: Sequence[Fate]) -> None:
 
 
 def _equivalence(axis: Axes, found: Mapping[int, float]) -> None:
-    axis.axhline(np.finfo(np.float64).eps, color=GREY, linestyle=DOTTED, label="rounding, 2.2e-16")
-    axis.plot(list(found), list(found.values()), color=BLUE, marker="o", label="relative residual")
+    axis.axhline(
+        np.finfo(np.float64).eps,
+        color=style.GREY,
+        linestyle=style.DOTTED,
+        label="rounding, 2.2e-16",
+    )
+    axis.plot(
+        list(found), list(found.values()), color=style.BLUE, marker="o", label="relative residual"
+    )
     axis.set_yscale("log")
     axis.set_ylim(1e-17, 1e-13)
     axis.yaxis.set_minor_locator(NullLocator())
