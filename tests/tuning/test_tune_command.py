@@ -81,6 +81,23 @@ def test_the_winner_becomes_a_tuned_setting_and_a_second_call_goes_on(
     assert (tmp_path / "tuning.sqlite").exists()
 
 
+def test_other_label_rates_take_the_same_settings(tune: Call, tmp_path: Path) -> None:
+    rates = ["--label-rate", "1%", "--also", "2%, 3%"]
+    code, _, said = tune(*LP, *rates, "--trials", "1", "--seeds", "1")
+    assert code == 0, said
+    found = read_tuned(tmp_path / "tuned.toml")
+    rows = [
+        find_tuned("lp", Column("synthetic", rate, "validation"), found)
+        for rate in ("1%", "2%", "3%")
+    ]
+    assert None not in rows
+    assert {row.provenance for row in rows if row} == {rows[0].provenance if rows[0] else ""}
+    assert find_tuned("lp", Column("synthetic", "4%", "validation"), found) is None
+    code, _, said = tune(*LP, "--label-rate", "1%", "--also", "half", "--trials", "1")
+    assert code == 2
+    assert "half" in said
+
+
 def test_ctrl_c_says_what_is_kept_and_writes_no_winner(
     tune: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +148,10 @@ def test_a_search_in_which_every_trial_fails_says_why(
             "A duration is a number with s, m or h, such as 10m; it is 's",
         ),
         ([*LP, "--budget", "0s"], "A duration is a number with s, m or h"),
+        ([*LP, "--fix", "alhpa=1"], "Unknown setting to fix 'alhpa': did you mean 'alpha'"),
+        ([*LP, "--fix", "alpha"], "alpha is searched from "),
+        ([*LP, "--fix", "alpha=nan"], ", not 'nan'."),
+        (["gcn", *LP[1:], "--fix", "operator=up"], "operator is one of sym, rw, not 'up'."),
         ([*LP, "--sampler", "grid"], "Unknown sampler 'grid'"),
         ([*LP, "--storage", "here"], "--storage takes the address of a database"),
     ],

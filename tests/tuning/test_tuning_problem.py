@@ -9,7 +9,9 @@ from toy_problems import COLUMN, SHORT, SPLIT, toy
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
 from kryograph.experiments.settings import Column
+from kryograph.experiments.tuned import Tuned
 from kryograph.graph import UNKNOWN
+from kryograph.systems import system
 from kryograph.training.protocol import PROTOCOLS
 from kryograph.tuning.problem import FIRST_SEED, Problem, lessons
 
@@ -67,6 +69,26 @@ def test_a_point_of_the_space_is_a_system_and_back(data: Dataset) -> None:
         assert problem.made(problem.point(method)) == method
     assert set(problem.starts) == {"default", "paper"}
     assert problem.starts["paper"].settings.hidden == 4950
+
+
+def test_what_other_columns_were_tuned_to_is_tried_as_far_as_it_is_in_the_space(
+    data: Dataset,
+) -> None:
+    def tuned(name: str, values: dict[str, object], split: str = "1%") -> Tuned:
+        return Tuned(system(name, values), Column("cora", split, "validation"), 0.5, "by hand")
+
+    known = (
+        tuned("prototypes", {"hops": 7}),
+        tuned("prototypes", {"hops": 7}, "2%"),
+        tuned("prototypes", {}),
+        tuned("prototypes", {"hops": 9_000}),
+        tuned("gcn", {}),
+    )
+    problem = Problem.of("prototypes", data, COLUMN, 1, known)
+    [(source, method)] = problem.found_before.items()
+    assert source == "tuned for cora 1%, validation"
+    assert method.settings.as_dict()["hops"] == 7
+    assert problem.space == Problem.of("prototypes", data, COLUMN, 1).space
 
 
 def test_nothing_is_known_of_how_long_settings_take_that_cannot_be(data: Dataset) -> None:

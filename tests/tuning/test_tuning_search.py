@@ -15,6 +15,7 @@ from toy_problems import (
     SHORT,
     SPLIT,
     Parabola,
+    Slow,
     Trouble,
     exit_code,
     forked,
@@ -25,12 +26,14 @@ from toy_problems import (
 from kryograph.data import Dataset
 from kryograph.errors import UsageError
 from kryograph.experiments.settings import Column
+from kryograph.experiments.tuned import Tuned
+from kryograph.systems import system
 from kryograph.tuning import storage as storage_module
 from kryograph.tuning import trials as trials_module
 from kryograph.tuning.problem import Lesson, Problem
 from kryograph.tuning.search import Search, Tried
 from kryograph.tuning.storage import opened, sqlite_address
-from kryograph.tuning.trials import BY, Effort
+from kryograph.tuning.trials import BY, SAMPLERS, Effort
 
 Open = Callable[..., Search]
 
@@ -153,6 +156,43 @@ def test_the_settings_it_starts_from_are_never_pruned(parabola: Parabola, begin:
     )
     [last] = search.run(Effort(9))
     assert (last.source, last.state, len(last.scores)) == ("default", "complete", 3)
+
+
+def test_what_was_found_elsewhere_is_tried_once_and_may_be_pruned(
+    parabola: Parabola, begin: Open
+) -> None:
+    column = Column("cora", "1%", "validation")
+    found = tuple(
+        Tuned(system("prototypes", {"hops": hops}), column, 0.5, "by hand") for hops in (7, 31)
+    )
+    problem = replace(parabola, known=found[:1])
+    tried = done(begin(problem), 8)
+    assert tried[1].source == "tuned for cora 1%, validation"
+    assert tried[1].values["hops"] == 7
+    assert max(tried, key=lambda each: each.accuracy).values["hops"] == 7
+    assert done(begin(problem), 8) == []
+    [later] = done(begin(replace(parabola, known=found[1:]), "later"), 2)[1:]
+    assert (later.source, later.values["hops"]) == ("tuned for cora 1%, validation", 31)
+
+
+def test_a_run_that_takes_much_longer_than_predicted_is_ended(
+    parabola: Parabola, begin: Open
+) -> None:
+    problem = Slow(*(getattr(parabola, name) for name in ("name", "column", "lessons")))
+    tried = done(begin(problem), 4, budget=0.05)
+    assert tried[0].source == "default"
+    assert [each.state for each in tried] == ["complete", "pruned", "pruned", "pruned"]
+    assert all(each.scores == () for each in tried[1:])
+
+
+def test_what_is_fixed_stays_but_in_the_settings_it_starts_from(
+    parabola: Parabola, begin: Open
+) -> None:
+    for sampler in SAMPLERS:
+        tried = done(begin(parabola, sampler), 5, sampler=sampler, fixed={"hops": 5})
+        assert [each.values["hops"] for each in tried] == [16, 5, 5, 5, 5]
+        others = [name for name in tried[0].values if name != "hops"]
+        assert len({tuple(each.values[name] for name in others) for each in tried}) == 5
 
 
 # Going on

@@ -8,10 +8,18 @@ from typing import Any
 import optuna
 import pytest
 from sqlalchemy.exc import IntegrityError
+from toy_problems import exit_code, forked
 
 from kryograph.errors import KryographError, UsageError
 from kryograph.tuning import storage
-from kryograph.tuning.storage import connect, give_up_killed, opened, shown, sqlite_address
+from kryograph.tuning.storage import (
+    connect,
+    give_up_killed,
+    opened,
+    quiet,
+    shown,
+    sqlite_address,
+)
 
 
 def failure(address: str) -> KryographError:
@@ -148,3 +156,23 @@ def test_an_address_is_shown_without_its_password() -> None:
         "postgresql://me:***@host:5/db"
     )
     assert shown("sqlite:////here/a.sqlite") == "sqlite:////here/a.sqlite"
+
+
+def test_no_two_processes_take_the_same_waiting_trial(tmp_path: Path) -> None:
+    address = sqlite_address(tmp_path / "s.sqlite")
+    with opened(address) as storage:
+        study = optuna.create_study(storage=storage, study_name="s")
+        for k in range(30):
+            study.enqueue_trial({"x": float(k)})
+
+    def take() -> None:
+        with opened(address) as storage:
+            study = optuna.load_study(storage=storage, study_name="s")
+            with quiet():
+                study.optimize(lambda trial: trial.suggest_float("x", 0, 100), n_trials=10)
+
+    children = [forked(take) for _ in range(3)]
+    assert [exit_code(child) for child in children] == [0, 0, 0]
+    with opened(address) as storage:
+        trials = optuna.load_study(storage=storage, study_name="s").trials
+    assert sorted(trial.params["x"] for trial in trials) == [float(k) for k in range(30)]

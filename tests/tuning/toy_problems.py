@@ -6,9 +6,10 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.experiments.settings import Column
@@ -46,6 +47,18 @@ class Parabola(Problem):
     def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
         on_epoch(Epoch(1, 0.0, 0.0, None))
         return 0.9 - abs(method.settings.hops - 7) / 50 - (lesson.seed - 1000) / 100
+
+
+@dataclass(frozen=True)
+class Slow(Parabola):
+    """A run takes a fifth of a second, whatever was predicted."""
+
+    def seconds(self, values: Mapping[str, Any]) -> float | None:
+        return 0.0
+
+    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+        time.sleep(0.2)
+        return super().score(method, lesson, on_epoch)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ many there are; (3) T is what the recurrence says, with gradients with respect t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -49,6 +49,7 @@ class Basis:
     t: Tensor
     steps: Tensor
     parts: Parts
+    _powers: dict[tuple[int, ...], Tensor] = field(default_factory=dict, repr=False)
 
     @cached_property
     def ritz(self) -> tuple[Tensor, Tensor]:
@@ -58,6 +59,13 @@ class Basis:
         """
         values, vectors = torch.linalg.eigh(self.t.detach())
         return values, vectors
+
+    def powers(self, exponents: tuple[int, ...]) -> Tensor:
+        """T^t for each exponent: P × E × K × K. All layers of a network share them."""
+        if exponents not in self._powers:
+            made = [torch.linalg.matrix_power(self.t, t) for t in exponents]
+            self._powers[exponents] = torch.stack(made, dim=1)
+        return self._powers[exponents]
 
     def project(self, z: Tensor) -> Tensor:
         """Qᵀ Z in each part: N × d → P × K × d."""

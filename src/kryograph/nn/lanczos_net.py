@@ -51,8 +51,7 @@ class PowerFilter(nn.Module):
 
     def forward(self, basis: Basis, dtype: torch.dtype) -> Tensor:
         """What stands between Q and Qᵀ."""
-        powers = [torch.linalg.matrix_power(basis.t, t) for t in self.scales]
-        return torch.stack(powers, dim=1).to(dtype)
+        return basis.powers(self.scales).to(dtype)
 
 
 class _LearnedFilter(PowerFilter):

@@ -6,9 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from kryograph.errors import UsageError, unknown
 from kryograph.systems.settings import Range, Search, Settings
 
 if TYPE_CHECKING:
@@ -35,6 +36,39 @@ def suggest(trial: optuna.Trial, space: Space, settings: Settings) -> dict[str, 
         else:
             values[name] = trial.suggest_float(name, where.low, where.high, log=where.log)
     return values
+
+
+def fixed(space: Space, given: Iterable[str], settings: Settings) -> dict[str, Any]:
+    """What stays as it is, from texts such as "lr=0.01".
+
+    >>> from kryograph.systems.gcn import GCNSettings
+    >>> fixed(GCNSettings.search_space(), ["hidden=32", "lr=0.01"], GCNSettings())
+    {'hidden': 32, 'lr': 0.01}
+    """
+    values: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        where = space.get(name.strip())
+        if where is None:
+            raise unknown("setting to fix", name.strip(), space)
+        values[name.strip()] = _value(name.strip(), value.strip(), where, settings)
+    return values
+
+
+def _value(name: str, text: str, where: Search, settings: Settings) -> Any:
+    if isinstance(where, Range):
+        kind = int if isinstance(getattr(settings, name), int) else float
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind(where.low) - 1
+        if where.low <= number <= where.high:
+            return number
+        raise UsageError(f"{name} is searched from {where.low:g} to {where.high:g}, not {text!r}.")
+    for value in where:
+        if str(value).lower() == text.lower():
+            return value
+    raise UsageError(f"{name} is one of {', '.join(map(str, where))}, not {text!r}.")
 
 
 def joined(one: Search, other: Search) -> Search:

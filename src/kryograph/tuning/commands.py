@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -20,10 +20,11 @@ from kryograph.durations import duration, parse_duration
 from kryograph.errors import KryographError
 from kryograph.experiments.jobs import cores
 from kryograph.experiments.settings import Column
-from kryograph.experiments.tuned import Tuned, add_tuned, tuned_file
+from kryograph.experiments.tuned import Tuned, add_tuned, read_tuned, tuned_file
 from kryograph.report.searching import State, searching
 from kryograph.report.terminal import note, out, percent, show_table
 from kryograph.reproduce import STORE, DataDir, StoreFile
+from kryograph.systems.search_space import fixed
 from kryograph.tuning.problem import FIRST_SEED, Problem
 from kryograph.tuning.search import Search, Tried
 from kryograph.tuning.storage import opened, shown, sqlite_address
@@ -43,6 +44,10 @@ def tune(
     per_class: Annotated[
         int | None, typer.Option(help="Random splits instead: this many nodes of each class.")
     ] = None,
+    also: Annotated[
+        str | None,
+        typer.Option(help="Label rates that take the same settings, by commas: '0.5%,2%'."),
+    ] = None,
     protocol: Annotated[
         str,
         typer.Option(
@@ -50,6 +55,10 @@ def tune(
             "judged by them in both."
         ),
     ] = "validation",
+    fix: Annotated[
+        list[str] | None,
+        typer.Option(help="A setting that is not searched: 'layers=1'. May be given again."),
+    ] = None,
     trials: Annotated[
         int, typer.Option(help="How many there are to be, those of earlier calls included.")
     ] = 100,
@@ -82,22 +91,29 @@ def tune(
 ) -> None:
     """Find good settings by Bayesian optimisation, on validation labels only.
 
-    The best become the system's tuned settings, in tuned.toml beside the store. Stop it whenever
+    It begins with the default, what the paper printed, and what earlier searches found for other
+    columns. The best become the tuned settings, in tuned.toml beside the store. Stop it whenever
     you like: the same command goes on where it was. The same command on several machines, with
     one --storage, shares the work.
     """
     column = Column(entry(dataset).name, one_split(split, label_rate, per_class), protocol)
+    rates = [] if also is None else also.split(",")
+    others = [replace(column, split=one_split(None, rate.strip(), None)) for rate in rates]
     at_once = cores() if jobs is None else jobs
-    effort = Effort(trials, parse_duration(timeout), parse_duration(budget), sampler, at_once)
     data = load(dataset, data_dir=data_dir, notify=note)
-    problem = Problem.of(system_name, data, column, seeds)
+    known = read_tuned(tuned_file(store))
+    problem = Problem.of(system_name, data, column, seeds, known)
+    stay = fixed(problem.space, fix or (), problem.defaults)
+    limits = parse_duration(timeout), parse_duration(budget)
+    effort = Effort(trials, *limits, sampler, at_once, stay)
     address = storage or sqlite_address(store.parent / "tuning.sqlite")
     with opened(address) as database:
         search = Search(problem, database, study or f"{system_name}, {column}")
         note(f"Study {search.name!r} in {shown(address)}.")
         added = _run(search, effort)
         found = _found(search, effort, added, store)
-    add_tuned(tuned_file(store), found.tuned)
+    for each in (column, *others):
+        add_tuned(tuned_file(store), replace(found.tuned, column=each))
     _show(found, as_json)
 
 
@@ -107,7 +123,7 @@ def _run(search: Search, effort: Effort) -> int:
     note(f"Trials: {len(there)} are there, {max(effort.trials - len(there), 0)} to do.")
     for source in search.enqueue(effort.budget):
         note(
-            f"The settings of the {source} are not tried: a run is predicted to take over "
+            f"The settings {source!r} are not tried: a run is predicted to take over "
             f"{duration(effort.budget)} (--budget)."
         )
     begun, added, waiting = time.monotonic(), 0, False
@@ -214,7 +230,7 @@ def _found(search: Search, effort: Effort, added: int, store: Path) -> Found:
         f"{_command(problem, effort)}: {effort.sampler}, {len(finished)} trials "
         f"({counts['pruned']} pruned, {counts['failed']} failed), each on {runs} "
         f"seed{'s' * (runs > 1)} from {FIRST_SEED}; number {best[0].number}"
-        + (f", the {best[0].source} settings" if best[0].source else "")
+        + (f", which is {best[0].source}" if best[0].source else "")
     )
     return Found(
         search,
@@ -240,6 +256,7 @@ def _command(problem: Problem, effort: Effort) -> str:
         f"kryograph tune {problem.name} --dataset {column.dataset} {split} "
         f"--protocol {column.protocol} --trials {effort.trials} --seeds {len(problem.lessons)} "
         f"--sampler {effort.sampler} --budget {effort.budget:g}s"
+        + "".join(f" --fix {name}={value}" for name, value in effort.fixed.items())
     )
 
 

@@ -17,8 +17,10 @@ from kryograph.errors import KryographError, UsageError, unknown
 from kryograph.experiments.search_ranges import search_space
 from kryograph.experiments.settings import Column, find_published
 from kryograph.experiments.sweep import STOP
+from kryograph.experiments.tuned import Tuned
 from kryograph.graph import Task
 from kryograph.systems import SYSTEMS, System, system
+from kryograph.systems.search_space import containing
 from kryograph.systems.settings import Range, Search, Settings
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import validation_score
@@ -58,20 +60,30 @@ class Problem:
         column: For which its settings are to be good.
         lessons: On which they are tried.
         conditions: How a run is trained; that of the tables.
+        known: What earlier searches found, for this column or for others.
     """
 
     name: str
     column: Column
     lessons: tuple[Lesson, ...]
     conditions: Conditions = field(default_factory=lambda: Conditions(RULES[STOP]))
+    known: tuple[Tuned, ...] = field(default=(), kw_only=True)
 
     @classmethod
-    def of(cls, name: str, dataset: Dataset, column: Column, seeds: int) -> Problem:
+    def of(
+        cls,
+        name: str,
+        dataset: Dataset,
+        column: Column,
+        seeds: int,
+        known: tuple[Tuned, ...] = (),
+    ) -> Problem:
         """The problem of a data set; where all runs would be the same, there is one."""
         if name not in SYSTEMS:
             raise unknown("system", name, SYSTEMS)
         alike = column.split == PUBLIC and not SYSTEMS[name].uses_seed
-        return cls(name, column, lessons(dataset, column, min(seeds, 1) if alike else seeds))
+        made = lessons(dataset, column, min(seeds, 1) if alike else seeds)
+        return cls(name, column, made, known=known)
 
     @property
     def defaults(self) -> Settings:
@@ -89,6 +101,20 @@ class Problem:
     def space(self) -> dict[str, Search]:
         """Where to look; all that is tried first lies in it."""
         return search_space(self.name, self.starts.values())
+
+    @cached_property
+    def found_before(self) -> dict[str, System]:
+        """What is tried next, by its source: what searches found, as far as it is in the space."""
+        there, found = list(self.starts.values()), {}
+        for each in self.known:
+            method = each.system
+            if method.name == self.name and method not in there and self._inside(method):
+                there.append(method)
+                found[f"tuned for {each.column}"] = method
+        return found
+
+    def _inside(self, method: System) -> bool:
+        return containing(self.space, self.point(method)) == self.space
 
     def made(self, values: Mapping[str, Any]) -> System:
         """The system of a point of the space."""

@@ -55,7 +55,7 @@ class Tried:
     scores: tuple[float, ...]
     """Accuracy on the validation nodes of each split, as far as it got."""
     source: str | None
-    """"default" or "paper", if the settings are those."""
+    """Whose settings they are: "default", "paper", "tuned for …"; None if the sampler's."""
     error: str | None
     seconds: float
 
@@ -112,7 +112,7 @@ class Search:
         """Let what is known be tried first; which of it is left out, as it would take too long."""
         there = {trial.user_attrs.get(SOURCE) for trial in self._trials() if not _killed(trial)}
         left_out = []
-        for source, method in self.problem.starts.items():
+        for source, method in (self.problem.starts | self.problem.found_before).items():
             if source in there:
                 continue
             point = self.problem.point(method)
@@ -121,7 +121,7 @@ class Search:
             if seconds is not None and seconds > budget:
                 left_out.append(source)
             else:
-                self.study.enqueue_trial(point, user_attrs={SOURCE: source})
+                self.study.enqueue_trial(point, user_attrs={SOURCE: source}, skip_if_exists=True)
         return left_out
 
     def run(

@@ -20,6 +20,7 @@ from kryograph.errors import KryographError, UsageError
 
 if TYPE_CHECKING:
     import optuna
+    import sqlalchemy
 
 HEARTBEAT = 5
 """Seconds between two signs of life of a running trial."""
@@ -75,18 +76,40 @@ def connect(address: str) -> optuna.storages.RDBStorage:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with quiet():
-                return optuna.storages.RDBStorage(
+                storage = optuna.storages.RDBStorage(
                     url.render_as_string(hide_password=False),
                     engine_kwargs=options,
                     heartbeat_interval=HEARTBEAT,
                     grace_period=GRACE,
                 )
+            if options:
+                _one_at_a_time(storage.engine)
+            return storage
         except SQLAlchemyError as error:
             # Another process makes the same tables at the same moment.
             if "already exists" not in str(error) or attempt == ATTEMPTS:
                 raise
             time.sleep(1)
     raise AssertionError
+
+
+def _one_at_a_time(engine: sqlalchemy.Engine) -> None:
+    """Let a transaction on a SQLite file begin with the right to write.
+
+    Optuna locks the row of a waiting trial before it takes it. SQLite has no such lock: two
+    processes would read that it is free, and both run it.
+    """
+    from sqlalchemy import event
+
+    def connected(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # Python is not to begin transactions by itself
+
+    def begun(connection: sqlalchemy.Connection) -> None:
+        connection.exec_driver_sql("begin immediate")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    engine.dispose()
 
 
 @contextmanager

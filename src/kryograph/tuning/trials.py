@@ -7,11 +7,12 @@ failed, with what was said, and is not the end of the search.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kryograph.durations import duration
 from kryograph.errors import UsageError, unknown
@@ -29,6 +30,9 @@ SAMPLERS = ("tpe", "gp")
 IN_A_ROW = 100
 """After how many settings over the budget, with none below it between, a search gives up."""
 
+PATIENCE = 2
+"""A run that takes this many times the budget is ended, and the trial with it."""
+
 BY, SOURCE, SCORES, ERROR, OVER = "by", "source", "scores", "error", "over budget"
 """What is noted of a trial: who runs it, whose settings they are, a score for each split so far,
 what it failed by, that it was not run because it would take too long."""
@@ -45,6 +49,7 @@ class Effort:
         budget: Settings with which a run is predicted to take more seconds are not tried.
         sampler: "tpe" or "gp".
         jobs: How many trials at once.
+        fixed: Settings that the sampler leaves as they are given.
     """
 
     trials: int = 100
@@ -52,6 +57,7 @@ class Effort:
     budget: float = 60.0
     sampler: str = "tpe"
     jobs: int = 1
+    fixed: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for option, count in (("--trials", self.trials), ("--jobs", self.jobs)):
@@ -89,9 +95,19 @@ def attempt(
             trial.set_user_attr(OVER, True)
             raise optuna.TrialPruned
         scores: list[float] = []
+
+        def watched(epoch: Epoch) -> None:
+            on_epoch(epoch)
+            # A prediction knows nothing of how many epochs a small learning rate takes.
+            if not known and time.monotonic() > begun + PATIENCE * effort.budget:
+                raise optuna.TrialPruned
+
         for step, lesson in enumerate(problem.lessons):
+            begun = time.monotonic()
             try:
-                scores.append(problem.score(problem.made(values), lesson, on_epoch))
+                scores.append(problem.score(problem.made(values), lesson, watched))
+            except optuna.TrialPruned:
+                raise
             except OSError:  # nobody hears of the epochs any more: the search was stopped
                 raise
             except Exception as error:
@@ -100,8 +116,9 @@ def attempt(
                 raise TrialFailed from error
             trial.set_user_attr(SCORES, scores)
             trial.report(fmean(scores), step)
-            # What the search starts from is run to its end: it is what the winner is compared with.
-            if not known and step + 1 < len(problem.lessons) and trial.should_prune():
+            # What the winner is compared with is run to its end.
+            compared = trial.user_attrs.get(SOURCE) in problem.starts
+            if not compared and step + 1 < len(problem.lessons) and trial.should_prune():
                 raise optuna.TrialPruned
         return fmean(scores)
 
@@ -109,7 +126,7 @@ def attempt(
     for _ in range(IN_A_ROW):
         # The seed is how many trials there are, so that a search that goes on proposes what it
         # would have proposed, and no two processes propose the same.
-        study.sampler = _sampler(effort.sampler, len(study.get_trials(deepcopy=False)))
+        study.sampler = _sampler(effort, len(study.get_trials(deepcopy=False)))
         with quiet():
             study.optimize(objective, n_trials=1, catch=(TrialFailed,))
         if not too_long:
@@ -120,13 +137,15 @@ def attempt(
     )
 
 
-def _sampler(name: str, seed: int) -> optuna.samplers.BaseSampler:
+def _sampler(effort: Effort, seed: int) -> optuna.samplers.BaseSampler:
     import optuna
 
     with quiet():
-        if name == "gp":
-            return optuna.samplers.GPSampler(seed=seed)
-        return optuna.samplers.TPESampler(seed=seed)
+        make = optuna.samplers.GPSampler if effort.sampler == "gp" else optuna.samplers.TPESampler
+        sampler: optuna.samplers.BaseSampler = make(seed=seed)
+        if effort.fixed:
+            sampler = optuna.samplers.PartialFixedSampler(dict(effort.fixed), sampler)
+        return sampler
 
 
 def attempt_in_worker(
