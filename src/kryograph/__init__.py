@@ -7,13 +7,18 @@
 (2708, 7)
 """
 
-from importlib.metadata import version
+from __future__ import annotations
 
-from kryograph.data import DATASETS, Dataset, load
-from kryograph.graph import Graph, Split, Task
-from kryograph.operators import Operator, operator
-from kryograph.systems import SYSTEMS, Fit, System, system
-from kryograph.training.protocol import final_score
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kryograph.data import DATASETS, Dataset, load
+    from kryograph.graph import Graph, Split, Task
+    from kryograph.operators import Operator, operator
+    from kryograph.systems import SYSTEMS, Fit, System, system
+    from kryograph.training.protocol import final_score
 
 __version__ = version("kryograph")
 
@@ -32,3 +37,23 @@ __all__ = [
     "operator",
     "system",
 ]
+
+_WHERE = {
+    "data": ("DATASETS", "Dataset", "load"),
+    "graph": ("Graph", "Split", "Task"),
+    "operators": ("Operator", "operator"),
+    "systems": ("SYSTEMS", "Fit", "System", "system"),
+    "training.protocol": ("final_score",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for: torch takes seconds, in which the command line would not answer."""
+    for module, names in _WHERE.items():
+        if name in names:
+            return getattr(import_module(f"kryograph.{module}"), name)
+    raise AttributeError(f"module 'kryograph' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
