@@ -65,6 +65,7 @@ def _lemma1(axis: Axes, found: Mapping[str, Convergence]) -> None:
     axis.set_yscale("log")
     axis.set_xlabel("power m")
     axis.set_ylabel("distance to the limit")
+    axis.set_ylim(top=1e8)  # room for the legend, above every curve
     axis.legend(loc="upper right")
 
 
@@ -133,7 +134,7 @@ def _spans(axis: Axes, found: Mapping[str, Span]) -> None:
     axis.set_ylim(0, 104)
     axis.set_xlim(left=0)
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.legend(loc="lower right")
+    axis.legend(loc="upper right")
 
 
 def _accuracy(axis: Axes, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
