@@ -6,15 +6,20 @@ Benchmarks import PyTorch Geometric's layers, so each command imports its own wh
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import describe
-from kryograph.report.terminal import note, show_table
+from kryograph.report.terminal import note, percent, show_table
+from kryograph.results import summarise
 
-app = typer.Typer(rich_markup_mode=None, help="Measure how fast it is on this machine.")
+app = typer.Typer(
+    rich_markup_mode=None, help="Measure how fast and how good it is on this machine."
+)
 
 Quick = Annotated[bool, typer.Option("--quick", help="A subset, in less than a minute.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
@@ -177,6 +182,51 @@ def seeds(quick: Quick = False, as_json: Json = False) -> None:
         ],
     )
     return None
+
+
+@app.command(epilog="Example: kryograph bench fit --dataset cora --per-class 20 --draws 10")
+def fit(
+    dataset: Annotated[str, typer.Option(help="See `kryograph datasets`.")] = "cora",
+    per_class: Annotated[int, typer.Option(help="Labels of each class that are given.")] = 20,
+    draws: Annotated[int, typer.Option(help="Random draws; seeds 0, 1, …")] = 10,
+    out: Annotated[
+        Path | None, typer.Option(help="CSV file to add the draws to; those it has are kept.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What `kryograph fit` chooses by itself: its accuracy, and how often its sets are right."""
+    from kryograph.bench import fitting as benchmark
+    from kryograph.data import load
+
+    data = load(dataset, notify=note)
+
+    def said(made: benchmark.Draw) -> None:
+        note(
+            f"seed {made.seed}: {made.chosen}, test {percent(made.test_accuracy)} %, "
+            f"sets right {percent(made.coverage)} %"
+        )
+
+    made = benchmark.draws(data, per_class, draws, out, said)
+    measured = {
+        name: summarise([getattr(each, name) for each in made])
+        for name in ("test_accuracy", "prototypes_accuracy", "held_out_accuracy", "coverage")
+    }
+    if as_json:
+        summary = {name: asdict(found) for name, found in measured.items()}
+        return _print({"draws": [asdict(each) for each in made], "summary": summary})
+    show_table(
+        (f"{data.name}, {per_class} per class", "mean %", "95 % interval", "draws"),
+        [
+            (name.replace("_", " "), percent(found.mean), _interval(found.ci95), str(len(made)))
+            for name, found in measured.items()
+        ],
+    )
+    return None
+
+
+def _interval(ends: tuple[float | None, float | None]) -> str:
+    low, high = ends
+    return "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
 def _print(result: dict[str, Any]) -> None:
