@@ -104,6 +104,7 @@ class AdaLanczosNet(LanczosNet):
         layers: Number of hidden layers.
         kernel: "learned", or "frozen" at 1: then this is LanczosNet.
         kernel_hidden: Width of f's hidden layer and of its output.
+        kernel_rate: How fast f learns, compared with the other weights.
         through_lanczos: Whether the kernel learns from the long diffusions, too. Their gradients
             are large and change from step to step, since the basis turns with every weight.
         filter: "matrix" or "none".
@@ -124,6 +125,7 @@ class AdaLanczosNet(LanczosNet):
         *,
         kernel: str = "learned",
         kernel_hidden: int = 64,
+        kernel_rate: float = 0.01,
         through_lanczos: bool = False,
         filter: str = "matrix",
         **options: Any,
@@ -137,8 +139,8 @@ class AdaLanczosNet(LanczosNet):
         self.f = (
             nn.ModuleList(
                 [
-                    Dense(in_channels, kernel_hidden),
-                    Dense(kernel_hidden, kernel_hidden, bias=False),
+                    Dense(in_channels, kernel_hidden, rate=kernel_rate),
+                    Dense(kernel_hidden, kernel_hidden, bias=False, rate=kernel_rate),
                 ]
             )
             if kernel == "learned"

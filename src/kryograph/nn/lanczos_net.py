@@ -137,10 +137,14 @@ class Dense(nn.Module):
         in_channels: Size of the input.
         out_channels: Size of the output.
         bias: Whether to add b.
+        rate: How fast it learns: W and b are this many times what the optimiser moves.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = True) -> None:
+    def __init__(
+        self, in_channels: int, out_channels: int, *, bias: bool = True, rate: float = 1.0
+    ) -> None:
         super().__init__()
+        self.rate = rate
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
         self.reset_parameters()
@@ -148,12 +152,15 @@ class Dense(nn.Module):
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew."""
         glorot_(self.weight, self.bias, generator)
+        with torch.no_grad():
+            self.weight.div_(self.rate)
 
     def forward(self, x: Matrix) -> Tensor:
         """The product; sparse features stay sparse."""
         # In the input's precision, if it is the higher one.
-        out = x @ self.weight.to(torch.promote_types(x.dtype, self.weight.dtype))
-        return out if self.bias is None else out + self.bias
+        weight = self.weight.to(torch.promote_types(x.dtype, self.weight.dtype)) * self.rate
+        out = x @ weight
+        return out if self.bias is None else out + self.bias * self.rate
 
 
 class LanczosConv(nn.Module):
