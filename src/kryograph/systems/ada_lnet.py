@@ -22,8 +22,8 @@ class AdaLNetSettings(LNetSettings):
     """Settings of AdaLanczosNet; the authors' for citation graphs are not known, so LNet's.
 
     Validation accuracy on Cora (2 seeds) does not tell the filter's rates apart: 79.6 at 0.1, 79.7
-    at 1. Of the kernel's rates it prefers the lower one where labels are few: 72.8 at 0.01 and 58.6 at
-    1 at a label rate of 1 %, 81.6 and 81.7 on the public split.
+    at 1. Of the kernel's rates it prefers the lower one where labels are few: 72.8 at 0.01 and 58.6
+    at 1 if 1 % of the labels are known; 81.6 and 81.7 on the public split.
     """
 
     filter: str = setting("matrix", "what filters T", choices=("matrix", "none"))
