@@ -78,13 +78,18 @@ class FixedMasks(Masks):
 
     def keep(self, h: Tensor, rate: float, layer: int, nodes: Tensor | None) -> Tensor:
         self.asked.append((layer, tuple(h.shape), None if nodes is None else nodes.tolist()))
+        if h.dim() == 1:  # the stored entries of a sparse matrix
+            return torch.rand(h.shape, generator=self._drawn(layer), dtype=torch.float64) >= rate
         whole = self.whole(h.shape[1], rate, layer)
         return whole if nodes is None else whole[nodes]
 
     def whole(self, width: int, rate: float, layer: int) -> Tensor:
         """What is kept of each node's row in this step."""
-        generator = seeded(10_000 * self.seed + 100 * self.step + layer)
+        generator = self._drawn(layer)
         return torch.rand(self.n, width, generator=generator, dtype=torch.float64) >= rate
+
+    def _drawn(self, layer: int) -> torch.Generator:
+        return seeded(10_000 * self.seed + 100 * self.step + layer % 100)
 
     def factors(self, width: int, rate: float, layers: int) -> list[Tensor]:
         """What the hidden outputs are multiplied by, layer by layer."""

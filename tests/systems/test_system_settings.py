@@ -187,3 +187,16 @@ def test_an_inherited_setting_keeps_its_limits_and_its_search() -> None:
     assert summaries == {"width": "units of its own", "rate": "rate", "fixed": "not searched"}
     with pytest.raises(UsageError, match="'width' must be at least 1; it is 0"):
         Narrower(width=0)
+
+
+@dataclass(frozen=True)
+class Grown(Settings):
+    width: int = setting(4, "units")
+    noise: float = setting(0.5, "added later", low=0, unless=0.0)
+
+
+def test_a_run_is_known_by_what_it_was_known_by_before_a_setting_was_added() -> None:
+    assert Grown(noise=0.0).identity() == {"width": 4}
+    assert Grown().identity() == {"width": 4, "noise": 0.5}
+    assert Grown(noise=0.0).as_dict() == {"width": 4, "noise": 0.0}
+    assert "input_dropout" not in TruncatedKrylovSettings().identity()

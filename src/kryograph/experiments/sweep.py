@@ -56,7 +56,7 @@ class Job:
             "stop": STOP,
             "operator": self.system.operator,
             "precision": "float32",
-            "settings": self.system.settings.as_dict(),
+            "settings": self.system.settings.identity(),
             "seed": self.seed,
         }
 
@@ -68,7 +68,7 @@ class Job:
     @property
     def setting_digest(self) -> str:
         """That of its row."""
-        return setting_digest(self.system.settings.as_dict(), self.system.operator)
+        return setting_digest(self.system.settings.identity(), self.system.operator)
 
     def row(self, **outcome: Any) -> Row:
         """Its row, given what came of it."""

@@ -109,6 +109,10 @@ class Masks:
         return bits < min(round((1 - rate) * 2**32), 2**32 - 1) - 2**31
 
 
+INPUT = -1
+"""The layer under which dropout asks what to keep of the features."""
+
+
 class _Dropped(torch.autograd.Function):
     """What is kept, scaled; remembers a byte per entry."""
 
@@ -141,11 +145,29 @@ def dropout(
 
 
 class Layered(nn.Module):
-    """A network whose hidden layers have one activation and one rate of dropout."""
+    """A network whose hidden layers have one activation and one rate of dropout.
 
-    def __init__(self, f: Activation, rate: float) -> None:
+    Args:
+        f: The activation.
+        rate: Of dropout, on hidden outputs.
+        input_rate: Of dropout on the features.
+    """
+
+    def __init__(self, f: Activation, rate: float, input_rate: float = 0.0) -> None:
         super().__init__()
         self.activation, self.dropout = activation(f), check_rate(rate)
+        self.input_dropout = check_rate(input_rate)
+
+    @property
+    def drops_features(self) -> bool:
+        """Whether the features differ from one forward pass to the next."""
+        return self.training and self.input_dropout > 0
+
+    def entering(self, x: Matrix, masks: Masks | None = None) -> Matrix:
+        """The features as the first layer sees them."""
+        if not self.drops_features:
+            return x
+        return dropout(x, self.input_dropout, masks or Masks(), INPUT)
 
     def hidden(
         self, z: Tensor, layer: int, masks: Masks | None = None, nodes: Tensor | None = None

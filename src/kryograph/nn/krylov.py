@@ -78,6 +78,15 @@ class KrylovConv(nn.Module):
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         return self.combine(krylov_blocks(operator, x, self.order))
 
+    def weighed_first(self, x: Matrix, operator: Diffusion) -> Tensor:
+        """The same, as Σ L^k (X W_k) by Horner's rule: products as wide as the output."""
+        blocks = self.weight.view(self.order, self.in_channels, self.out_channels)
+        side = blocks.transpose(0, 1).reshape(self.in_channels, -1)
+        *parts, out = torch.split(x @ side, self.out_channels, dim=1)
+        for part in reversed(parts):
+            out = operator @ out + part
+        return out if self.bias is None else out + self.bias
+
     def combine(self, blocks: Iterable[Tensor]) -> Tensor:
         """The output for given blocks; all nodes, or the same rows of each block."""
         out = side_by_side(blocks, self.weight)
@@ -98,7 +107,8 @@ class TruncatedKrylov(Layered):
         order: Number m of blocks in every layer.
         layers: Number n of hidden layers.
         activation: f and g.
-        dropout: Rate, on the output of hidden layers only; never on X, C or logits.
+        dropout: Rate, on the output of hidden layers only; never on C or logits.
+        input_dropout: Rate, on X.
         classifier: Whether :math:`C = g(H_n W_n + b_n)` stands between (the paper) or
             :math:`C = H_n` (the authors' code); deviation D2.
         p: How often the output is diffused, 0 or 1.
@@ -120,12 +130,13 @@ class TruncatedKrylov(Layered):
         layers: int = 1,
         activation: Activation = "tanh",
         dropout: float = 0.0,
+        input_dropout: float = 0.0,
         classifier: bool = False,
         p: int = 0,
         bias: bool = True,
         operator: str = "sym",
     ) -> None:
-        super().__init__(activation, dropout)
+        super().__init__(activation, dropout, input_dropout)
         if layers < 1:
             raise ValueError(f"layers must be at least 1, not {layers}")
         conv = partial(KrylovConv, order=order, bias=bias, operator=operator)
@@ -154,7 +165,9 @@ class TruncatedKrylov(Layered):
     ) -> Tensor:
         """Logits of every node; in training, dropout asks `masks` what to keep."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
-        h = self.hidden(self.first(x, operator), 0, masks)
+        # Nothing is kept of blocks that are another's in the next step: so the weights come first.
+        first = self.first.weighed_first if self.drops_features else self.first
+        h = self.hidden(first(self.entering(x, masks), operator), 0, masks)
         for layer, conv in enumerate(self.further, start=1):
             h = self.hidden(conv(h, operator), layer, masks)
         return self.head(h, operator)

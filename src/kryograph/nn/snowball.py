@@ -102,7 +102,8 @@ class Snowball(Layered):
         layers: Number n of hidden layers.
         activation: f; "identity" makes it linear Snowball.
         classifier_activation: g, of a fully connected C.
-        dropout: Rate, on the output of hidden layers only; never on X, C or logits.
+        dropout: Rate, on the output of hidden layers only; never on C or logits.
+        input_dropout: Rate, on X; all layers see the same of it.
         classifier: Width of a fully connected C, or None for C = [H_0, …, H_n].
         p: How often the output is diffused, 0 or 1.
         bias: Whether layers have biases.
@@ -123,12 +124,13 @@ class Snowball(Layered):
         activation: Activation = "tanh",
         classifier_activation: Activation = "identity",
         dropout: float = 0.0,
+        input_dropout: float = 0.0,
         classifier: int | None = None,
         p: int = 1,
         bias: bool = True,
         operator: str = "sym",
     ) -> None:
-        super().__init__(activation, dropout)
+        super().__init__(activation, dropout, input_dropout)
         if layers < 0 or (classifier is not None and classifier < 1):
             raise ValueError(f"cannot have {layers} layers and a classifier of {classifier} units")
         conv = partial(SnowballConv, bias=bias, operator=operator)
@@ -157,7 +159,7 @@ class Snowball(Layered):
     ) -> Tensor:
         """Logits of every node; in training, dropout asks `masks` what to keep."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
-        blocks: list[Matrix] = [x]
+        blocks: list[Matrix] = [self.entering(x, masks)]
         for layer, conv in enumerate(self.convs):
             blocks.append(self.hidden(conv(blocks, operator), layer, masks))
         if self.classifier is not None:

@@ -41,6 +41,7 @@ class AdaLNetSettings(LNetSettings):
         low=1e-6,
         below=1e3,
         search=(0.01, 0.1, 1.0),
+        unless=1.0,
     )
     through_lanczos: bool = setting(
         False, "the kernel learns through Lanczos, too, as in the paper; unstable"

@@ -44,6 +44,20 @@ class NetworkSettings(Settings):
     optimizer: str = setting("rmsprop", "optimiser", choices=tuple(OPTIMIZERS))
 
 
+@dataclass(frozen=True)
+class MultiScaleSettings(NetworkSettings):
+    """Settings of the paper's own three."""
+
+    input_dropout: float = setting(
+        0.0,
+        "rate, on the features; the paper has none",
+        low=0,
+        below=1,
+        search=Range(0, 0.9),
+        unless=0.0,
+    )
+
+
 class NetworkSystem(System):
     """A system that is a torch module, trained by the loop."""
 

@@ -38,6 +38,7 @@ def setting(
     below: float | None = None,
     choices: Sequence[str] | None = None,
     search: Search | None = None,
+    unless: Any = None,
 ) -> Any:
     """A field of a settings record.
 
@@ -48,9 +49,12 @@ def setting(
         below: The value is less than this.
         choices: The value is one of these.
         search: Where a search looks for a better one; nowhere if None.
+        unless: Of a setting that a system did not always have: the value at which it is what it was
+            before. There it says nothing, so that runs of before stay known by the same settings.
     """
     allowed = {"summary": summary, "low": low, "below": below, "choices": choices}
-    return dataclasses.field(default=default, metadata={**allowed, "search": search})
+    more = {"search": search, "unless": unless}
+    return dataclasses.field(default=default, metadata={**allowed, **more})
 
 
 def inherited(record: type[Settings], name: str, default: Any, summary: str | None = None) -> Any:
@@ -87,6 +91,15 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """Names and values."""
         return dataclasses.asdict(self)
+
+    def identity(self) -> dict[str, Any]:
+        """The same without what says nothing: what a run is known by, now and in later versions."""
+        silent = {f.name: f.metadata.get("unless") for f in dataclasses.fields(self)}
+        return {
+            name: value
+            for name, value in self.as_dict().items()
+            if silent[name] is None or value != silent[name]
+        }
 
 
 def read_pairs(texts: Iterable[str]) -> dict[str, str]:

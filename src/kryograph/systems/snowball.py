@@ -8,21 +8,22 @@ from typing import ClassVar
 from torch import nn
 
 from kryograph.engine.forward import Forward, Nodes
+from kryograph.engine.input_dropout import dropping_features
 from kryograph.engine.snowball import SnowballForward
 from kryograph.nn import Snowball
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
-from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.network import MultiScaleSettings, NetworkSystem
 
 
 @dataclass(frozen=True)
-class LinearSnowballSettings(NetworkSettings):
+class LinearSnowballSettings(MultiScaleSettings):
     """Settings of linear Snowball."""
 
 
 @dataclass(frozen=True)
-class SnowballSettings(NetworkSettings):
+class SnowballSettings(MultiScaleSettings):
     """Settings of Snowball."""
 
 
@@ -41,6 +42,7 @@ class _AnySnowball(NetworkSystem):
             s.layers,
             activation=self.activation,
             dropout=s.dropout,
+            input_dropout=s.input_dropout,
         )
 
     def engine(
@@ -48,7 +50,7 @@ class _AnySnowball(NetworkSystem):
     ) -> Forward:
         """On the rows that a step needs."""
         assert isinstance(network, Snowball)
-        return SnowballForward(network, x, L, nodes, masks)
+        return dropping_features(SnowballForward(network, x, L, nodes, masks))
 
 
 @register(

@@ -7,22 +7,23 @@ from dataclasses import dataclass
 from torch import nn
 
 from kryograph.engine.forward import Forward, Nodes
+from kryograph.engine.input_dropout import dropping_features
 from kryograph.engine.krylov import KrylovForward
 from kryograph.nn import TruncatedKrylov
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
-from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.network import MultiScaleSettings, NetworkSystem
 from kryograph.systems.settings import Range, inherited, setting
 
 
 @dataclass(frozen=True)
-class TruncatedKrylovSettings(NetworkSettings):
+class TruncatedKrylovSettings(MultiScaleSettings):
     """Settings of the truncated Krylov network."""
 
-    dropout: float = inherited(NetworkSettings, "dropout", 0.97)
-    lr: float = inherited(NetworkSettings, "lr", 0.0115)
-    weight_decay: float = inherited(NetworkSettings, "weight_decay", 4e-4)
+    dropout: float = inherited(MultiScaleSettings, "dropout", 0.97)
+    lr: float = inherited(MultiScaleSettings, "lr", 0.0115)
+    weight_decay: float = inherited(MultiScaleSettings, "weight_decay", 4e-4)
     order: int = setting(
         12, "number m of blocks X, LX, …", low=1, below=10_000, search=Range(2, 30)
     )
@@ -49,6 +50,7 @@ class TruncatedKrylovSystem(NetworkSystem):
             s.order,
             layers=s.layers,
             dropout=s.dropout,
+            input_dropout=s.input_dropout,
             classifier=s.classifier,
         )
 
@@ -57,4 +59,4 @@ class TruncatedKrylovSystem(NetworkSystem):
     ) -> Forward:
         """On the rows that a step needs."""
         assert isinstance(network, TruncatedKrylov)
-        return KrylovForward(network, x, L, nodes, masks)
+        return dropping_features(KrylovForward(network, x, L, nodes, masks))

@@ -1,0 +1,91 @@
+"""Dropout on the features, whoever computes it."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kryograph.data import synthetic_citations, toy
+from kryograph.engine.forward import Forward, Literal, Nodes
+from kryograph.engine.input_dropout import InputDropped, dropping_features
+from kryograph.engine.krylov import KrylovForward
+from kryograph.engine.snowball import SnowballForward
+from kryograph.graph import Split
+from kryograph.nn import Snowball, TruncatedKrylov
+from kryograph.nn.functional import INPUT, Layered
+from kryograph.operators import operator
+from kryograph.sparse import SparseMatrix
+from kryograph.systems import system
+from kryograph.training.loop import Conditions
+from kryograph.training.stopping import exactly
+from layers import Case, FixedMasks, cases, check_run, random, seeded
+
+NETWORKS: dict[str, tuple[type[Layered], type[Forward], dict[str, Any]]] = {
+    "truncated Krylov": (TruncatedKrylov, KrylovForward, {"order": 4, "layers": 2}),
+    "one Krylov layer": (TruncatedKrylov, KrylovForward, {"order": 3, "layers": 1}),
+    "order 1": (TruncatedKrylov, KrylovForward, {"order": 1, "layers": 1}),
+    "Snowball": (Snowball, SnowballForward, {"layers": 2}),
+}
+every_network = pytest.mark.parametrize("name", NETWORKS)
+
+
+@every_network
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_is_the_network_on_thinned_features(name: str, sparse: bool) -> None:
+    kind, _, values = NETWORKS[name]
+    L = operator(toy.star(8))
+    x = random(8, 5).double()
+    masks = FixedMasks(8, seed=3)
+    given = SparseMatrix.from_scipy(sp.csr_array(x.numpy()), dtype=torch.float64) if sparse else x
+    thinned: Any
+    if sparse:
+        keep = masks.keep(given.values, 0.4, INPUT, None)
+        thinned = given.with_values(given.values * keep / 0.6)
+    else:
+        thinned = x * masks.keep(x, 0.4, INPUT, None) / 0.6
+    network = kind(5, 3, 2, **values, input_dropout=0.4).double()
+    network.reset_parameters(seeded(1))  # type: ignore[operator]
+    dropped = network(given, L, masks=masks)
+    network.eval()
+    torch.testing.assert_close(dropped, network(thinned, L), rtol=1e-12, atol=1e-12)
+    assert not torch.allclose(dropped, network(given, L))
+
+
+@every_network
+@settings(max_examples=10)
+@given(case=cases(), optimizer=st.sampled_from(["adam", "rmsprop"]))
+def test_ten_steps_are_those_of_the_literal_form(name: str, case: Case, optimizer: str) -> None:
+    kind, form, values = NETWORKS[name]
+    literal = kind(case.x.shape[1], 4, case.classes, **values, dropout=0.5, input_dropout=0.5)
+    literal = literal.double()
+    literal.reset_parameters(seeded(case.masks.seed))  # type: ignore[operator]
+    rest = (case.x, case.L, case.nodes, case.masks)
+    engine = dropping_features(form(copy.deepcopy(literal), *rest))
+    assert isinstance(engine, InputDropped)
+    check_run(engine, Literal(literal, *rest), case, optimizer)
+
+
+def test_without_it_the_form_stays_what_it_is() -> None:
+    L, x = operator(toy.star(4)), random(4, 3).double()
+    nodes = Nodes(torch.tensor([0]), torch.tensor([1]))
+    form = KrylovForward(TruncatedKrylov(3, 2, 2, 2).double(), x, L, nodes, FixedMasks(4))
+    assert dropping_features(form) is form
+
+
+@pytest.mark.parametrize("name", ["truncated-krylov", "snowball", "linear-snowball"])
+def test_a_system_learns_with_it(name: str) -> None:
+    data = synthetic_citations(n=400, classes=2, words=40, signal=0.6, seed=0)
+    task = data.task(Split("by hand", train=range(60), validation=range(60, 100), test=[]))
+    method = system(name, {"input_dropout": 0.5, "hidden": 8, "dropout": 0.2})
+    fits = [method.fit(task, seed=s, conditions=Conditions(exactly(60))) for s in (0, 0)]
+    assert (fits[0].predict_proba() == fits[1].predict_proba()).all()
+    right = fits[0].predict_proba()[100:].argmax(axis=1) == data.labels[100:]
+    assert right.mean() > 0.7
+    estimate = method.estimate(task)
+    assert estimate is not None
