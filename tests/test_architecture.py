@@ -56,7 +56,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "bench": {
         *("graph", "sparse", "operators", "data", "nn", "engine", "systems", "training"),
-        *("experiments", "krylov", "report"),
+        *("experiments", "krylov", "report", "errors", "labelling", "results"),
     },
     "cli": {
         *("", "errors", "data", "engine", "own_graph", "reproduce", "systems", "training"),

@@ -91,7 +91,7 @@ def test_json_is_one_object_and_comes_out_the_same_again() -> None:
     )
     assert found["settings"] == {
         **{"hidden": 4, "layers": 1, "lr": 0.5, "dropout": 0, "weight_decay": 0},
-        "optimizer": "adam",
+        **{"optimizer": "adam", "input_dropout": 0},
     }
     assert found["settings_source"].startswith("default, with changed hidden, layers, lr")
     assert [each["seed"] for each in found["runs"]] == [0, 1]

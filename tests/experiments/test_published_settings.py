@@ -138,6 +138,7 @@ def test_a_row_by_hand() -> None:
         "lr": 1.0922e-03,
         "weight_decay": 3.5966e-02,
         "optimizer": "adam",
+        "input_dropout": 0.0,
         "order": 10,
         "classifier": True,
     }
