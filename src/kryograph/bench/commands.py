@@ -206,7 +206,7 @@ def fit(
             f"sets right {percent(made.coverage)} %"
         )
 
-    made = benchmark.draws(data, per_class, draws, out, said)
+    made = benchmark.draws(data, per_class, draws, out, note, said)
     measured = {
         name: summarise([getattr(each, name) for each in made])
         for name in ("test_accuracy", "prototypes_accuracy", "held_out_accuracy", "coverage")

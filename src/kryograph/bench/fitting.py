@@ -80,6 +80,7 @@ def draws(
     per_class: int,
     count: int,
     out: Path | None = None,
+    on_case: Callable[[str], None] = lambda case: None,
     on_draw: Callable[[Draw], None] = lambda made: None,
 ) -> list[Draw]:
     """Several draws, seeds 0, 1, …
@@ -89,6 +90,7 @@ def draws(
         per_class: How many of each class are given.
         count: How many draws.
         out: A CSV file; draws that it has are not made again, each new one is added at once.
+        on_case: Told what is measured next.
         on_draw: Told of each.
     """
     if count < 1:
@@ -98,6 +100,7 @@ def draws(
     for seed in range(count):
         one = made.get((dataset.name, per_class, seed))
         if one is None:
+            on_case(f"seed {seed} of {dataset.name}, {per_class} labels per class …")
             one = draw(dataset, per_class, seed)
             if out is not None:
                 _add(out, one)
