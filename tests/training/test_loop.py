@@ -87,7 +87,7 @@ def test_the_best_epoch_by_hand(pair: Task) -> None:
     assert [epoch.validation_accuracy for epoch in trained.history] == [1, 1, 0, 0, 0, 0, 0]
     assert [epoch.training_accuracy for epoch in trained.history] == [1] * 7
     assert [epoch.number for epoch in trained.history] == [1, 2, 3, 4, 5, 6, 7]
-    assert trained.kept == trained.history[1]
+    assert (trained.epochs, trained.kept) == (7, 2)
     # A reference instead of a copy would hold the weight of epoch 7.
     assert network.w.item() == weights[1]
     assert weights[6] > 3
@@ -101,7 +101,7 @@ def test_losses_are_those_before_the_step(pair: Task) -> None:
 
 def test_the_cap_after_the_peak_ends_a_run(pair: Task) -> None:
     _, trained = climb(pair, StopRule(patience=50, after_peak=9))
-    assert len(trained.history) == 1 + 9
+    assert trained.epochs == 1 + 9
 
 
 def test_without_validation_labels_the_training_score_is_watched(pair: Task) -> None:
@@ -109,7 +109,7 @@ def test_without_validation_labels_the_training_score_is_watched(pair: Task) -> 
     weights: list[float] = []
     network, trained = climb(hidden, StopRule(max_epochs=8, patience=3), weights)
     assert [epoch.validation_accuracy for epoch in trained.history] == [None] * 8
-    assert trained.kept.number == 8  # every epoch ties, and the last one is kept
+    assert trained.kept == 8  # every epoch ties, and the last one is kept
     assert network.w.item() == weights[-1]
 
 
@@ -132,16 +132,33 @@ def test_the_rule_of_li_watches_the_training_step_itself(pair: Task) -> None:
         on_epoch=lambda epoch: weights.append(network.w.item()),
     )
     before = [0.0, *weights]  # the weight that each step started from
-    assert trained.kept.number == next(t for t, w in enumerate(before, 1) if w > 2.2)
-    assert len(trained.history) == 200
+    assert trained.kept == next(t for t, w in enumerate(before, 1) if w > 2.2)
+    assert trained.epochs == 200
 
 
 def test_a_run_of_exactly_so_many_epochs_keeps_the_last(pair: Task) -> None:
     weights: list[float] = []
     network, trained = climb(pair, exactly(5), weights)
     assert [epoch.validation_accuracy for epoch in trained.history] == [1, 1, 0, 0, 0]
-    assert trained.kept.number == 5
+    assert trained.kept == 5
     assert network.w.item() == weights[4]
+
+
+def test_epochs_that_nobody_asks_about_are_not_scored(pair: Task) -> None:
+    class Counted(Literal):
+        scorings = 0
+
+        def scored(self) -> Tensor:
+            self.scorings += 1
+            return super().scored()
+
+    network, (heard, _) = Climber(), climb(pair, exactly(5))
+    plain = on_task(network, pair)
+    counted = Counted(network, plain.x, plain.L, plain.nodes, plain.masks)
+    descent = Descent(network.parameters(), lr=4.0, weight_decay=0.0)
+    trained = train(counted, pair, descent, Conditions(rule=exactly(5)))
+    assert (trained.epochs, trained.kept, counted.scorings) == (5, 5, 1)
+    assert network.w.item() == heard.w.item()
 
 
 def test_a_penalty_is_part_of_the_loss_and_of_the_step(pair: Task) -> None:

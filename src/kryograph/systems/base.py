@@ -20,7 +20,7 @@ from kryograph.errors import UsageError, unknown
 from kryograph.graph import Graph, Task
 from kryograph.operators import OPERATORS
 from kryograph.systems.settings import Settings
-from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.loop import Conditions, Epoch, nobody
 
 Probabilities: TypeAlias = npt.NDArray[np.float64]
 """N × C, rows that sum to one."""
@@ -93,7 +93,7 @@ class System(ABC):
         *,
         seed: int = 0,
         conditions: Conditions | None = None,
-        on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+        on_epoch: Callable[[Epoch], None] = nobody,
     ) -> Fit:
         """Learn the task.
 

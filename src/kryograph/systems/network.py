@@ -131,7 +131,7 @@ class NetworkSystem(System):
         )
         with conditions.autocast():
             probabilities = _probabilities(forward)
-        return Fit(task, probabilities, len(trained.history), network.state_dict())
+        return Fit(task, probabilities, trained.epochs, network.state_dict())
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """The same network, on any graph with as many features."""

@@ -1,7 +1,8 @@
 """The training loop: a step on the training nodes, a score without dropout, until the rule ends it.
 
 The loop sees a task, never a data set: there is no test label that it could read. The weights of
-the best epoch are copied when it happens and put back at the end.
+the best epoch are copied when it happens and put back at the end. Where a rule keeps the last epoch
+and nobody listens, that one alone is scored.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class Epoch:
     loss: float
     training_accuracy: float
     validation_accuracy: float | None
+
+
+def nobody(epoch: Epoch) -> None:
+    """Does not want to hear of epochs."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,17 @@ def nodes_of(task: Task, device: str) -> Nodes:
 
 @dataclass(frozen=True)
 class Trained:
-    """What happened in a run: its epochs in order, and the one whose weights were kept."""
+    """What happened in a run.
 
+    Args:
+        epochs: How many there were.
+        kept: The one whose weights were kept, counted from 1.
+        history: Those that were scored, in order.
+    """
+
+    epochs: int
+    kept: int
     history: tuple[Epoch, ...]
-    kept: Epoch
 
 
 class Diverged(KryographError):
@@ -87,7 +99,7 @@ def train(
     task: Task,
     optimizer: Optimizer,
     conditions: Conditions,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    on_epoch: Callable[[Epoch], None] = nobody,
 ) -> Trained:
     """Train a network in place and leave it with the weights of its best epoch.
 
@@ -104,8 +116,12 @@ def train(
     watch = Watch(conditions.rule)
     history: list[Epoch] = []
     best = {key: value.clone() for key, value in network.state_dict().items()}
+    unseen = conditions.rule.watch == "nothing" and on_epoch is nobody
     while not watch.over:
         loss, out = _step(forward, labels[training], optimizer, conditions, watch)
+        if unseen and watch.epoch + 1 < conditions.rule.max_epochs:
+            watch.update(0.0, training_accuracy=0.0)
+            continue
         network.eval()
         with torch.no_grad(), conditions.autocast():
             scores = forward.scored()
@@ -127,7 +143,7 @@ def train(
         history.append(Epoch(watch.epoch, loss.item(), training_accuracy, validation_accuracy))
         on_epoch(history[-1])
     network.load_state_dict(best)
-    return Trained(tuple(history), kept=history[watch.best_epoch - 1])
+    return Trained(watch.epoch, watch.best_epoch, tuple(history))
 
 
 def _step(
