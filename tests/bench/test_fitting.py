@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from kryograph.bench import fitting
 from kryograph.bench.commands import app
-from kryograph.bench.fitting import Draw, draw, draws
+from kryograph.bench.fitting import Draw, Progress, draw, draws
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
 
@@ -21,8 +21,13 @@ def data() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def one(data: Dataset) -> Draw:
-    return draw(data, 2, seed=0)
+def told() -> list[tuple[str, float]]:
+    return []
+
+
+@pytest.fixture(scope="module")
+def one(data: Dataset, told: list[tuple[str, float]]) -> Draw:
+    return draw(data, 2, seed=0, progress=lambda stage, share: told.append((stage, share)))
 
 
 def test_a_draw_says_what_came_of_it(data: Dataset, one: Draw) -> None:
@@ -34,6 +39,15 @@ def test_a_draw_says_what_came_of_it(data: Dataset, one: Draw) -> None:
     assert 1 <= one.set_size <= 2
     # Four labels are too few to leave any class out of a 90 % set.
     assert one.coverage == 1
+
+
+def test_a_draw_tells_how_far_it_is(one: Draw, told: list[tuple[str, float]]) -> None:
+    case = f"seed 0 of {one.dataset}, 2 labels per class"
+    stages = dict.fromkeys(stage for stage, _ in told)
+    assert list(stages) == [f"{case}, {what}" for what in ("choosing", "checking", "training")]
+    shares = [share for stage, share in told if stage.endswith("choosing")]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 1)
 
 
 def test_labels_that_were_not_given_change_only_the_scores(data: Dataset, one: Draw) -> None:
@@ -56,7 +70,7 @@ def test_a_file_keeps_the_draws_that_it_has(
 ) -> None:
     asked = []
 
-    def instant(dataset: Dataset, per_class: int, seed: int) -> Draw:
+    def instant(dataset: Dataset, per_class: int, seed: int, progress: Progress) -> Draw:
         asked.append(seed)
         return replace(one, seed=seed)
 
@@ -82,7 +96,7 @@ def test_bad_input_is_a_sentence(data: Dataset, tmp_path: Path) -> None:
 def test_the_command_shows_intervals_and_gives_json(
     one: Draw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def instant(dataset: Dataset, per_class: int, seed: int) -> Draw:
+    def instant(dataset: Dataset, per_class: int, seed: int, progress: Progress) -> Draw:
         return replace(one, seed=seed, test_accuracy=0.8 + 0.02 * seed)
 
     monkeypatch.setattr(fitting, "draw", instant)

@@ -14,7 +14,7 @@ import typer
 
 from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import describe
-from kryograph.report.terminal import note, percent, show_table
+from kryograph.report.terminal import note, percent, show_table, stages
 from kryograph.results import summarise
 
 app = typer.Typer(
@@ -206,7 +206,8 @@ def fit(
             f"sets right {percent(made.coverage)} %"
         )
 
-    made = benchmark.draws(data, per_class, draws, out, note, said)
+    with stages() as stage:
+        made = benchmark.draws(data, per_class, draws, out, stage, said)
     measured = {
         name: summarise([getattr(each, name) for each in made])
         for name in ("test_accuracy", "prototypes_accuracy", "held_out_accuracy", "coverage")

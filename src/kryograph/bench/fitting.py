@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -41,18 +42,35 @@ class Draw:
     """Classes in such a set, on average."""
 
 
-def draw(dataset: Dataset, per_class: int, seed: int) -> Draw:
+Progress: TypeAlias = Callable[[str, float], None]
+"""Told what is being done, and which share of it is."""
+
+
+def silent(stage: str, share: float) -> None:
+    """Tells nobody."""
+
+
+def draw(dataset: Dataset, per_class: int, seed: int, progress: Progress = silent) -> Draw:
     """Label the whole graph from the training labels of a random split, and look at its test nodes.
 
     Args:
         dataset: A graph with labels.
         per_class: How many of each class are given.
         seed: Of the split, and of all that is random in labelling.
+        progress: Told after every fit.
     """
     split = dataset.split(per_class, seed=seed)
     given = np.full(dataset.graph.n, UNKNOWN)
     given[split.train] = dataset.labels[split.train]
-    found = label_nodes(dataset.graph, given, dataset.classes, seed=seed, suggestions=1)
+    case = f"seed {seed} of {dataset.name}, {per_class} labels per class"
+    found = label_nodes(
+        dataset.graph,
+        given,
+        dataset.classes,
+        seed=seed,
+        suggestions=1,
+        progress=lambda stage, done, total: progress(f"{case}, {stage}", done / total),
+    )
     closed = system("prototypes").fit(dataset.task(split, validation=False), seed=seed)
     true = dataset.labels[split.test]
 
@@ -80,7 +98,7 @@ def draws(
     per_class: int,
     count: int,
     out: Path | None = None,
-    on_case: Callable[[str], None] = lambda case: None,
+    progress: Progress = silent,
     on_draw: Callable[[Draw], None] = lambda made: None,
 ) -> list[Draw]:
     """Several draws, seeds 0, 1, …
@@ -90,7 +108,7 @@ def draws(
         per_class: How many of each class are given.
         count: How many draws.
         out: A CSV file; draws that it has are not made again, each new one is added at once.
-        on_case: Told what is measured next.
+        progress: Told after every fit.
         on_draw: Told of each.
     """
     if count < 1:
@@ -100,8 +118,7 @@ def draws(
     for seed in range(count):
         one = made.get((dataset.name, per_class, seed))
         if one is None:
-            on_case(f"seed {seed} of {dataset.name}, {per_class} labels per class …")
-            one = draw(dataset, per_class, seed)
+            one = draw(dataset, per_class, seed, progress)
             if out is not None:
                 _add(out, one)
         found.append(one)
