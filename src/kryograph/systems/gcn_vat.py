@@ -15,7 +15,7 @@ from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.base import register
 from kryograph.systems.gcn import GCNSettings, GCNSystem
-from kryograph.systems.settings import Range, setting
+from kryograph.systems.settings import Range, inherited, setting
 
 DIRECTION = 1_000
 """The layer under which the start direction is drawn: no network has as many."""
@@ -45,7 +45,9 @@ class SVATSettings(GCNSettings):
 
 @dataclass(frozen=True)
 class DVATSettings(SVATSettings):
-    """Settings of dense virtual adversarial training: the same."""
+    """Settings of dense virtual adversarial training: every feature may change, so by less."""
+
+    epsilon: float = inherited(SVATSettings, "epsilon", 0.01)
 
 
 class Adversarial(Literal):
