@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from kryograph.bench import fitting
 from kryograph.bench.commands import app
-from kryograph.bench.fitting import Draw, Progress, draw, draws
+from kryograph.bench.fitting import Draw, draw, draws
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
+from kryograph.labelling.fit import Progress
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,9 @@ def told() -> list[tuple[str, float]]:
 
 @pytest.fixture(scope="module")
 def one(data: Dataset, told: list[tuple[str, float]]) -> Draw:
-    return draw(data, 2, seed=0, progress=lambda stage, share: told.append((stage, share)))
+    return draw(
+        data, 2, seed=0, progress=lambda stage, done, total: told.append((stage, done / total))
+    )
 
 
 def test_a_draw_says_what_came_of_it(data: Dataset, one: Draw) -> None:

@@ -207,7 +207,9 @@ def fit(
         )
 
     with stages() as stage:
-        made = benchmark.draws(data, per_class, draws, out, stage, said)
+        made = benchmark.draws(
+            data, per_class, draws, out, lambda name, done, total: stage(name, done / total), said
+        )
     measured = {
         name: summarise([getattr(each, name) for each in made])
         for name in ("test_accuracy", "prototypes_accuracy", "held_out_accuracy", "coverage")

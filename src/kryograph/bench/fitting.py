@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from kryograph.data import Dataset
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
 from kryograph.labelling import label_nodes
+from kryograph.labelling.fit import Progress
 from kryograph.systems import system
 from kryograph.systems.base import Probabilities
 
@@ -42,15 +42,12 @@ class Draw:
     """Classes in such a set, on average."""
 
 
-Progress: TypeAlias = Callable[[str, float], None]
-"""Told what is being done, and which share of it is."""
-
-
-def silent(stage: str, share: float) -> None:
-    """Tells nobody."""
-
-
-def draw(dataset: Dataset, per_class: int, seed: int, progress: Progress = silent) -> Draw:
+def draw(
+    dataset: Dataset,
+    per_class: int,
+    seed: int,
+    progress: Progress = lambda stage, done, total: None,
+) -> Draw:
     """Label the whole graph from the training labels of a random split, and look at its test nodes.
 
     Args:
@@ -69,7 +66,7 @@ def draw(dataset: Dataset, per_class: int, seed: int, progress: Progress = silen
         dataset.classes,
         seed=seed,
         suggestions=1,
-        progress=lambda stage, done, total: progress(f"{case}, {stage}", done / total),
+        progress=lambda stage, done, total: progress(f"{case}, {stage}", done, total),
     )
     closed = system("prototypes").fit(dataset.task(split, validation=False), seed=seed)
     true = dataset.labels[split.test]
@@ -98,7 +95,7 @@ def draws(
     per_class: int,
     count: int,
     out: Path | None = None,
-    progress: Progress = silent,
+    progress: Progress = lambda stage, done, total: None,
     on_draw: Callable[[Draw], None] = lambda made: None,
 ) -> list[Draw]:
     """Several draws, seeds 0, 1, …

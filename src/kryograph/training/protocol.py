@@ -16,7 +16,7 @@ import numpy as np
 
 from kryograph.errors import UsageError, unknown
 from kryograph.graph import UNKNOWN, Split, Task
-from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.loop import Conditions, Epoch, nobody
 
 if TYPE_CHECKING:
     from kryograph.data.dataset import Dataset
@@ -45,7 +45,7 @@ def run(
     seed: int,
     protocol: str = "validation",
     conditions: Conditions | None = None,
-    on_epoch: Callable[[Epoch], None] = lambda epoch: None,
+    on_epoch: Callable[[Epoch], None] = nobody,
 ) -> Run:
     """Make the task, fit the system, read the test score."""
     if protocol not in PROTOCOLS:
