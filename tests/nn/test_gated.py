@@ -94,17 +94,41 @@ def test_features_may_have_a_rate_of_their_own() -> None:
     assert [layer for layer, _, _ in masks.asked] == [1]
 
 
+@pytest.mark.parametrize("rate", [1.0, 0.01])
 @pytest.mark.parametrize("message", ["linear", "mlp", "pair"])
-def test_with_the_identity_a_step_starts_as_a_diffusion(message: str) -> None:
-    net, h = Gated(3, 4, 2, 1, message=message, start="identity"), random(MIXED.n, 4)
+def test_a_step_may_start_as_a_diffusion(message: str, rate: float) -> None:
+    options = {"message": message, "start": "diffusion", "step_rate": rate}
+    net, h = Gated(3, 4, 2, 1, **options), random(MIXED.n, 4)
     net.reset_parameters(seeded(3))
+    to_gates, of_state = (w[4:8] * rate for w in (net.gru.weight_ih, net.gru.weight_hh))
     for name in OPERATORS:
         L = operator(MIXED, name)
         sent = L @ h
         assert close(net.message(h, L), sent, 1e-12)
-        keep = torch.sigmoid(sent @ net.gru.weight_ih[4:8].T + h @ net.gru.weight_hh[4:8].T)
+        keep = torch.sigmoid(sent @ to_gates.T + h @ of_state.T - 2)
         assert keep.std() > 0.01
         assert close(net.step(h, [L]), keep * h + (1 - keep) * torch.tanh(sent), 1e-12)
+
+
+@pytest.mark.parametrize("start", ["random", "diffusion"])
+@pytest.mark.parametrize("message", ["linear", "mlp", "pair"])
+def test_steps_that_learn_slowly_start_where_others_do(message: str, start: str) -> None:
+    x, L = random(MIXED.n, 3), operator(MIXED)
+    slow, fast = (Gated(3, 4, 2, message=message, start=start, step_rate=r) for r in (0.01, 1.0))
+    for net in (slow, fast):
+        net.reset_parameters(seeded(5))
+    before = fast(x, L).detach()
+    assert close(slow(x, L), before, 1e-12)
+    # Signs of gradients, which are the first step of Adam: the same move, a hundredth as far.
+    moves = {}
+    for net in (slow, fast):
+        net(x, L).square().sum().backward()
+        weight, rate = net.gru.weight_ih, net.step_rate
+        was = rate * weight.detach().clone()
+        with torch.no_grad():
+            weight -= 1e-3 * weight.grad.sign()
+        moves[rate] = rate * weight.detach() - was
+    assert close(100 * moves[0.01], moves[1.0], 1e-10)
 
 
 def test_the_edges_of_an_operator_are_made_once() -> None:

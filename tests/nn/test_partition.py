@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from kryograph.data import toy
 from kryograph.graph import Graph
@@ -81,17 +82,30 @@ def test_one_cluster_is_the_gated_network(clusters: int) -> None:
     assert close(parted(x, L), plain(x, L), 1e-12) == (clusters == 1)
 
 
-def test_a_pass_is_two_steps_for_the_nodes_at_the_cut() -> None:
+def test_what_clusters_gathered_is_sent_across_the_cut() -> None:
     x, L = random(STARS.n, 3), operator(STARS)
     both = partitioned(L, 2)
     net = Partition(3, 4, 2, 1, clusters=2)
     h = net.inward(x)
-    inside = net.gru(net.message(h, both.inside), h)
-    across = net.gru(net.message(inside, both.across), inside)
-    expected = inside.clone()
-    expected[[1, 4]] = across[[1, 4]]
+    gathered = net.message(h, both.inside)
+    expected = net.gru(gathered, h)
+    # Nodes 1 and 4 are the ends of the only edge between the two stars.
+    for to, source in ((1, 4), (4, 1)):
+        received = gathered[to] + L.matrix[to, source] * gathered[source]
+        expected[to] = net.gru(received, h[to])
     assert close(net.step(h, net.parts(both)), expected, 1e-12)
     assert close(net(x, L), net(x, both))
+
+
+def test_a_pass_reaches_into_the_next_cluster() -> None:
+    x = torch.zeros(STARS.n, 1)
+    changed = x.clone()
+    changed[0] = 1.0
+    net, L = Partition(1, 16, 2, 1, clusters=2), operator(STARS)
+    net.reset_parameters(seeded(1))
+    moved = (net(x, L) - net(changed, L)).abs().max(dim=1).values > 0
+    # Its own star, and node 4, two edges away, which hears of it from node 1.
+    assert np.flatnonzero(moved).tolist() == [0, 1, 2, 3, 4]
 
 
 def test_an_edge_index_is_partitioned_too() -> None:

@@ -124,7 +124,7 @@ def test_decay_is_the_first_layers_unless_it_is_everyones() -> None:
 
 def test_a_start_at_random_is_another_network(task: Task) -> None:
     for name in ("ggnn", "gpnn"):
-        found = [probabilities(name, task, start=start) for start in ("random", "identity")]
+        found = [probabilities(name, task, start=start) for start in ("random", "diffusion")]
         assert np.abs(found[0] - found[1]).max() > 1e-3
 
 

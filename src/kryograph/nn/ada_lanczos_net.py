@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from kryograph.krylov.lanczos import Basis, Multiplies, lanczos
 from kryograph.krylov.parts import Parts
 from kryograph.krylov.weighted import Weighted
-from kryograph.nn.functional import Masks, Matrix, as_operator
-from kryograph.nn.lanczos_net import Dense, LanczosNet, double
+from kryograph.nn.functional import Dense, Masks, Matrix, as_operator
+from kryograph.nn.lanczos_net import LanczosNet, double
 from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
 

@@ -77,6 +77,43 @@ def glorot_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | No
             bias.zero_()
 
 
+class Dense(nn.Module):
+    """X W + b for dense or sparse X, with Glorot's initialisation.
+
+    Args:
+        in_channels: Size of the input.
+        out_channels: Size of the output.
+        bias: Whether to add b.
+        rate: How fast it learns: W and b are this many times what the optimiser moves.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, bias: bool = True, rate: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.rate = rate
+        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew."""
+        glorot_(self.weight, self.bias, generator)
+        self.reset_to(self.weight)
+
+    @torch.no_grad()
+    def reset_to(self, weight: Tensor) -> None:
+        """Set W."""
+        self.weight.copy_(weight / self.rate)
+
+    def forward(self, x: Matrix) -> Tensor:
+        """The product, and the bias; sparse features stay sparse."""
+        # In the input's precision, if it is the higher one.
+        weight = self.weight.to(torch.promote_types(x.dtype, self.weight.dtype)) * self.rate
+        out = x @ weight
+        return out if self.bias is None else out + self.bias * self.rate
+
+
 class Masks:
     """Which entries of a layer's output dropout keeps: drawn from a generator.
 

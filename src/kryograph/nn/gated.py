@@ -14,8 +14,9 @@ message        m_i
 
 With L = D̃^{-1} Ã the sum is a mean over a node and its neighbours, with L = A a plain sum. All
 steps have the same weights. Where they start is a choice: at random, as torch's unit does, or such
-that a step is :math:`h^{t+1} = z h^t + (1 - z) \tanh(L h^t)`, with gates z still drawn at random;
-then training begins with features that are diffused, not mixed.
+that a step is :math:`h^{t+1} = z h^t + (1 - z) \tanh(L h^t)`, with gates z drawn at random about
+1/8; then training begins with features that are diffused, not mixed. How fast these weights learn
+is one, too: the few labelled nodes need not bend a step that is good already.
 """
 
 from __future__ import annotations
@@ -26,37 +27,19 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from kryograph.errors import unknown
 from kryograph.nn.functional import (
+    Dense,
     Diffusion,
     Masks,
     Matrix,
     as_operator,
     check_rate,
     dropout,
-    glorot_,
 )
 from kryograph.operators import Operator
-
-
-class Dense(nn.Module):
-    """X W + b for dense or sparse X."""
-
-    def __init__(self, in_channels: int, out_channels: int, *, bias: bool = True) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
-        glorot_(self.weight, self.bias, generator)
-
-    def forward(self, x: Matrix) -> Tensor:
-        """The product, and the bias."""
-        out = x @ self.weight
-        return out if self.bias is None else out + self.bias
 
 
 class _Message(nn.Module):
@@ -75,13 +58,13 @@ class _Message(nn.Module):
 class LinearMessage(_Message):
     """L h W."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, rate: float = 1.0) -> None:
         super().__init__()
-        self.send = Dense(width, width, bias=False)
+        self.send = Dense(width, width, bias=False, rate=rate)
 
     def reset_to_identity(self) -> None:
         """W = 1."""
-        nn.init.eye_(self.send.weight)
+        self.send.reset_to(torch.eye(len(self.send.weight)))
 
     def forward(self, h: Tensor, L: Diffusion) -> Tensor:
         """Multiplied, then diffused."""
@@ -92,13 +75,14 @@ class LinearMessage(_Message):
 class MLPMessage(_Message):
     """L MLP(h), with a hidden layer twice as wide as the state."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, rate: float = 1.0) -> None:
         super().__init__()
-        self.inner, self.outer = Dense(width, 2 * width), Dense(2 * width, width)
+        self.inner = Dense(width, 2 * width, rate=rate)
+        self.outer = Dense(2 * width, width, rate=rate)
 
     def reset_to_identity(self) -> None:
         """Biases are zero already."""
-        _to_identity(self.inner.weight, self.outer.weight)
+        _to_identity(self.inner, self.outer)
 
     def forward(self, h: Tensor, L: Diffusion) -> Tensor:
         """Each node's message is made once, whoever receives it."""
@@ -114,11 +98,12 @@ class PairMessage(_Message):
     often as there are messages. Per edge there is only the ReLU between.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, rate: float = 1.0) -> None:
         super().__init__()
-        self.receive, self.send = Dense(width, 2 * width), Dense(width, 2 * width, bias=False)
-        self.outer = Dense(2 * width, width, bias=False)
-        self.constant = Dense(1, width, bias=False)
+        self.receive = Dense(width, 2 * width, rate=rate)
+        self.send = Dense(width, 2 * width, bias=False, rate=rate)
+        self.outer = Dense(2 * width, width, bias=False, rate=rate)
+        self.constant = Dense(1, width, bias=False, rate=rate)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew; the last layer's bias, here a product with L 1, starts at zero."""
@@ -127,7 +112,7 @@ class PairMessage(_Message):
 
     def reset_to_identity(self) -> None:
         """At first the receiver does not matter."""
-        _to_identity(self.send.weight, self.outer.weight)
+        _to_identity(self.send, self.outer)
         nn.init.zeros_(self.receive.weight)
 
     def forward(self, h: Tensor, L: Diffusion) -> Tensor:
@@ -139,12 +124,11 @@ class PairMessage(_Message):
         return self.outer(received) + self.constant(total)  # type: ignore[no-any-return]
 
 
-def _to_identity(inner: Tensor, outer: Tensor) -> None:
+def _to_identity(inner: Dense, outer: Dense) -> None:
     """Set the weights of two layers with a ReLU between to the identity: h = ReLU(h) - ReLU(-h)."""
-    one = torch.eye(len(inner), dtype=inner.dtype, device=inner.device)
-    with torch.no_grad():
-        inner.copy_(torch.cat([one, -one], dim=1))
-        outer.copy_(torch.cat([one, -one]))
+    one = torch.eye(len(inner.weight))
+    inner.reset_to(torch.cat([one, -one], dim=1))
+    outer.reset_to(torch.cat([one, -one]))
 
 
 def _edges(L: Diffusion, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -161,12 +145,15 @@ def _edges(L: Diffusion, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return source, to, L.values.to(h.dtype)[:, None]
 
 
-MESSAGES: dict[str, Callable[[int], _Message]] = {
+MESSAGES: dict[str, Callable[[int, float], _Message]] = {
     "linear": LinearMessage,
     "mlp": MLPMessage,
     "pair": PairMessage,
 }
-STARTS = ("random", "identity")
+STARTS = ("random", "diffusion")
+
+OPEN = -2.0
+"""Where the bias of the gates starts, if with a diffusion: z = 0.12 for a state of zero."""
 
 
 class Gated(nn.Module):
@@ -181,6 +168,7 @@ class Gated(nn.Module):
         dropout: Rate, on the last state.
         feature_dropout: Rate, on the features; that of the state if None.
         start: Where the weights of steps start, of `STARTS`.
+        step_rate: How fast they learn, compared with the other weights.
         operator: Which L to make of an `edge_index`.
 
     Shapes:
@@ -200,6 +188,7 @@ class Gated(nn.Module):
         dropout: float = 0.0,
         feature_dropout: float | None = None,
         start: str = "random",
+        step_rate: float = 1.0,
         operator: str = "sym",
     ) -> None:
         super().__init__()
@@ -211,15 +200,16 @@ class Gated(nn.Module):
         self.dropout = check_rate(dropout)
         self.feature_dropout = check_rate(dropout if feature_dropout is None else feature_dropout)
         self.inward = Dense(in_channels, hidden_channels)
-        self.message = MESSAGES[message](hidden_channels)
+        self.step_rate = step_rate
+        self.message = MESSAGES[message](hidden_channels, step_rate)
         self.gru = nn.GRUCell(hidden_channels, hidden_channels)
         self.outward = Dense(hidden_channels, out_channels)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw the weights anew; the unit's from U(±1/√width), as torch does, unless they are set.
 
-        The identity is that of the message and of the candidate's input; the candidate does not see
-        the old state, and there are no biases.
+        In a diffusion a node sends its state, and the candidate is what it receives: it does not
+        see the old state. There are no biases but that of the gates.
         """
         for part in (self.inward, self.message, self.outward):
             part.reset_parameters(generator)
@@ -228,12 +218,15 @@ class Gated(nn.Module):
         with torch.no_grad():
             for weight in self.gru.parameters():
                 weight.uniform_(-bound, bound, generator=generator)
-            if self.start == "identity":
+            if self.start == "diffusion":
                 nn.init.eye_(self.gru.weight_ih[2 * width :])
                 nn.init.zeros_(self.gru.weight_hh[2 * width :])
                 for bias in (self.gru.bias_ih, self.gru.bias_hh):
                     nn.init.zeros_(bias)
+                nn.init.constant_(self.gru.bias_ih[width : 2 * width], OPEN)
                 self.message.reset_to_identity()
+            for weight in self.gru.parameters():
+                weight.div_(self.step_rate)
 
     def forward(
         self,
@@ -262,4 +255,9 @@ class Gated(nn.Module):
     def step(self, h: Tensor, parts: Sequence[Diffusion]) -> Tensor:
         """The states after a step."""
         [L] = parts
-        return self.gru(self.message(h, L), h)  # type: ignore[no-any-return]
+        return self.changed(h, self.message(h, L))
+
+    def changed(self, h: Tensor, received: Tensor) -> Tensor:
+        """The states after the unit, whose weights are `step_rate` times what is stored."""
+        weights = {name: w * self.step_rate for name, w in self.gru.named_parameters()}
+        return functional_call(self.gru, weights, (received, h))  # type: ignore[no-any-return]

@@ -24,7 +24,7 @@ from kryograph.errors import unknown
 from kryograph.krylov.lanczos import Basis, Multiplies, lanczos
 from kryograph.krylov.parts import Parts
 from kryograph.krylov.weighted import symmetric
-from kryograph.nn.functional import Layered, Masks, Matrix, as_operator, dropout, glorot_
+from kryograph.nn.functional import Dense, Layered, Masks, Matrix, as_operator, dropout
 from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
 
@@ -128,39 +128,6 @@ FILTERS: dict[str, type[PowerFilter]] = {
     "matrix": MatrixFilter,
     "none": PowerFilter,
 }
-
-
-class Dense(nn.Module):
-    """x W + b for dense or sparse x, with Glorot's initialisation.
-
-    Args:
-        in_channels: Size of the input.
-        out_channels: Size of the output.
-        bias: Whether to add b.
-        rate: How fast it learns: W and b are this many times what the optimiser moves.
-    """
-
-    def __init__(
-        self, in_channels: int, out_channels: int, *, bias: bool = True, rate: float = 1.0
-    ) -> None:
-        super().__init__()
-        self.rate = rate
-        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.reset_parameters()
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
-        glorot_(self.weight, self.bias, generator)
-        with torch.no_grad():
-            self.weight.div_(self.rate)
-
-    def forward(self, x: Matrix) -> Tensor:
-        """The product; sparse features stay sparse."""
-        # In the input's precision, if it is the higher one.
-        weight = self.weight.to(torch.promote_types(x.dtype, self.weight.dtype)) * self.rate
-        out = x @ weight
-        return out if self.bias is None else out + self.bias * self.rate
 
 
 class LanczosConv(nn.Module):

@@ -1,4 +1,4 @@
-"""Graph partition networks: steps inside clusters, then steps across the edges between them.
+"""Graph partition networks: messages inside clusters, then across the edges between them.
 
 Clusters are filled from the nodes with the most neighbours, one ring after the other. Which nodes
 these are, and who takes a node that several clusters reach at once, is decided by the edges alone
@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 from torch import Tensor
 
 from kryograph.nn.functional import Diffusion
@@ -95,10 +94,10 @@ def partitioned(L: Operator, clusters: int, *, means: bool = False) -> Partition
 
 
 class Partition(Gated):
-    """A gated network whose every pass is a step inside the clusters, then one across them.
+    """A gated network whose messages go further: what clusters gathered is sent across the cut.
 
-    Nodes without an edge to another cluster keep their state in the second, so that with a single
-    cluster this is the gated network itself.
+    In each pass a node receives what others in its cluster send, and what those beyond the cut have
+    just received. With a single cluster this is the gated network itself.
 
     Args:
         clusters: How many.
@@ -125,8 +124,5 @@ class Partition(Gated):
     def step(self, h: Tensor, parts: Sequence[Diffusion]) -> Tensor:
         """The states after a pass."""
         inside, across = parts
-        assert isinstance(across, Operator)
-        h = super().step(h, [inside])
-        cut = torch.from_numpy(np.flatnonzero(np.diff(across.matrix.indptr))).to(h.device)
-        changed = self.gru(self.message(h, across)[cut], h[cut])
-        return h.index_copy(0, cut, changed.to(h.dtype))
+        gathered = self.message(h, inside)
+        return self.changed(h, gathered + across @ gathered)

@@ -43,11 +43,20 @@ class GatedSettings(NetworkSettings):
         False, f"L2 on all parameters, not the first layer's alone (as GCN's); {CHOSEN}"
     )
     start: str = setting(
-        "identity",
-        "where the weights of steps start: 'random' (the original), or the 'identity', with which "
-        f"states are at first diffused, not mixed; {CHOSEN}",
+        "diffusion",
+        "where the weights of steps start: 'random' (the original), or such that a step is a "
+        f"'diffusion' of the states, which mixes nothing; {CHOSEN}",
         choices=STARTS,
         search=STARTS,
+    )
+    step_rate: float = setting(
+        0.01,
+        "how fast the weights of steps learn, compared with the others (1 in the original); "
+        f"{CHOSEN}",
+        low=1e-6,
+        below=1e3,
+        search=(1.0, 0.1, 0.01),
+        unless=1.0,
     )
 
 
@@ -100,8 +109,8 @@ class GatedSystem(NetworkSystem):
 
     def options(self) -> dict[str, Any]:
         """How the network is made, apart from its size and its messages."""
-        s = self.settings
-        return {"dropout": s.dropout, "feature_dropout": s.feature_dropout, "start": s.start}
+        names = ("dropout", "feature_dropout", "start", "step_rate")
+        return {name: getattr(self.settings, name) for name in names}
 
     def forward(
         self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks

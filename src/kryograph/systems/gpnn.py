@@ -1,4 +1,4 @@
-"""GPNN: gated states that travel inside clusters, then across the cut (Liao et al.)."""
+"""GPNN: gated states that change by messages inside clusters and across the cut (Liao et al.)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GPNNSettings(GatedSettings):
     "gpnn",
     summary="Gated states that travel inside clusters of the graph and across their borders.",
     paper="Liao et al.: Graph Partition Neural Networks. ICLR workshop 2018",
-    equation="h ← GRU(L_in h W, h), then h ← GRU(L_cut h W, h), L = L_in + L_cut; logits = h W_out",
+    equation="h ← GRU(m + L_cut m, h), m = L_in h W, L = L_in + L_cut; logits = h W_out",
     settings=GPNNSettings,
 )
 class GPNNSystem(GatedSystem):
