@@ -7,7 +7,7 @@ from typing import Any
 
 import optuna
 import pytest
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 from toy_problems import exit_code, forked
 
 from kryograph.errors import KryographError, UsageError
@@ -117,15 +117,22 @@ def test_a_table_that_is_lost_meanwhile_is_an_error_of_one_sentence(tmp_path: Pa
         lose()
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OperationalError("create", {}, Exception("relation studies already exists")),
+        IntegrityError("insert", {}, Exception("UNIQUE constraint failed: alembic_version")),
+    ],
+)
 def test_tables_that_another_process_makes_at_the_same_moment_are_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: SQLAlchemyError
 ) -> None:
     prepare, calls = optuna.storages.RDBStorage.__init__, []
 
     def second_to_come(*arguments: Any, **options: Any) -> None:
         calls.append(1)
         if len(calls) == 1:
-            raise IntegrityError("create", {}, Exception("relation studies already exists"))
+            raise error
         prepare(*arguments, **options)
 
     monkeypatch.setattr(optuna.storages.RDBStorage, "__init__", second_to_come)

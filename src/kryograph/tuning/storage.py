@@ -62,7 +62,7 @@ def connect(address: str) -> optuna.storages.RDBStorage:
     """The same without an end, for a process that ends itself."""
     import optuna  # half a second, which other commands need not wait
     from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import SQLAlchemyError
+    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     url = make_url(address)
@@ -86,8 +86,9 @@ def connect(address: str) -> optuna.storages.RDBStorage:
                 _one_at_a_time(storage.engine)
             return storage
         except SQLAlchemyError as error:
-            # Another process makes the same tables at the same moment.
-            if "already exists" not in str(error) or attempt == ATTEMPTS:
+            # Another process makes the same tables, or their first rows, at the same moment.
+            same = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not same or attempt == ATTEMPTS:
                 raise
             time.sleep(1)
     raise AssertionError
