@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings
+from kryograph.experiments.selection import luck_of_the_best
 from kryograph.experiments.tables import TABLES, table
 from made_runs import MIXED, cells
 
@@ -34,6 +35,13 @@ def test_standings_by_hand() -> None:
     assert krylov.incomplete == 0
 
 
+def test_luck_is_that_of_cells_with_a_spread() -> None:
+    scores = {("snowball", "Cora 1%"): [0.70, 0.72, 0.74], ("snowball", "Cora 3%"): [0.8]}
+    [found] = standings(cells(scores))
+    assert found.luck == pytest.approx((luck_of_the_best(0.02),))
+    assert found.mean_luck == pytest.approx(0.0118, abs=1e-4)
+
+
 def test_a_win_is_clear_if_every_interval_is_above_zero() -> None:
     ours, near, far = [0.70, 0.72, 0.74], [0.60, 0.62, 0.65], [0.50, 0.51, 0.54]
     scores = {
@@ -56,6 +64,7 @@ def test_baselines_that_are_missing_are_counted() -> None:
         "system": "snowball",
         "cells": 1,
         "mean_difference": pytest.approx(0.0),
+        "mean_luck": None,
         "columns": 1,
         "columns_won": 1,
         "columns_clearly_won": 0,

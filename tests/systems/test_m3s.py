@@ -82,7 +82,7 @@ def test_clusters_of_features_overrule_a_sure_fit() -> None:
     first = np.array([1.0, 0.9, 0.9, 0.0, 0.8, 0.2, 0.1, 0.1, 0.1, 0.0])
     fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0, weights={})
     quota = np.array([9, 9])
-    chosen = m3s(clusters=2)._choose(task, fit, quota, 0)
+    chosen = m3s(clusters=2, view="diffused")._choose(task, fit, quota, 0)
     assert sorted(chosen[0].tolist()) == [1, 2, 4]
     assert sorted(chosen[1].tolist()) == [5, 6, 7, 8]
     unchecked = system("multi-stage")._choose(task, fit, quota, 0)  # type: ignore[attr-defined]

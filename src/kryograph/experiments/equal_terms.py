@@ -13,6 +13,7 @@ from typing import Any
 
 from kryograph.experiments.cells import CellResult
 from kryograph.experiments.compare import DIGITS, paired
+from kryograph.experiments.selection import luck_of_the_best
 
 PROPOSALS = ("linear-snowball", "snowball", "truncated-krylov")
 """The systems that the paper proposes; in its tables all others are baselines."""
@@ -42,6 +43,8 @@ class Standing:
     system: str
     differences: tuple[float, ...]
     """Ours less the paper's, for each cell that has both."""
+    luck: tuple[float, ...]
+    """What the paper's search may owe to its draws, for each of them that has two runs."""
     far_below: tuple[tuple[str, float], ...]
     """Columns, and how far below the paper."""
     leads: tuple[Lead, ...]
@@ -51,6 +54,11 @@ class Standing:
     def mean_difference(self) -> float | None:
         """Over the cells."""
         return fmean(self.differences) if self.differences else None
+
+    @property
+    def mean_luck(self) -> float | None:
+        """Over the cells."""
+        return fmean(self.luck) if self.luck else None
 
     @property
     def wins(self) -> tuple[Lead, ...]:
@@ -78,6 +86,7 @@ class Standing:
             "system": self.system,
             "cells": len(self.differences),
             "mean_difference": self.mean_difference,
+            "mean_luck": self.mean_luck,
             "columns": len(self.leads),
             "columns_won": len(self.wins),
             "columns_clearly_won": len(self.clear_wins),
@@ -96,10 +105,12 @@ def standings(results: Sequence[CellResult]) -> list[Standing]:
 def _standing(name: str, results: Sequence[CellResult]) -> Standing:
     own = [result for result in results if result.cell.system == name]
     known = [(r.cell.heading, r.difference) for r in own if r.difference is not None]
+    spreads = (r.summary.std for r in own if r.summary is not None and r.difference is not None)
     leads = (_lead(result, results) for result in own)
     return Standing(
         name,
         tuple(difference for _, difference in known),
+        tuple(luck_of_the_best(spread) for spread in spreads if spread is not None),
         tuple((heading, d) for heading, d in known if round(d, DIGITS) < FAR),
         tuple(lead for lead in leads if lead is not None),
     )

@@ -12,6 +12,7 @@ from rich.markup import escape
 from kryograph.experiments.cells import CellResult
 from kryograph.experiments.compare import half_width
 from kryograph.experiments.equal_terms import FAR, Standing
+from kryograph.experiments.selection import RUNS, TRIALS
 from kryograph.experiments.tables import Table
 from kryograph.report import terminal
 from kryograph.report.terminal import percent, show_table
@@ -103,6 +104,11 @@ def about(standing: Standing) -> str:
         cells = len(standing.differences)
         many = f"on average over {cells} cells" if cells > 1 else "in one cell"
         said.append(f"Ours less the paper's is {signed(standing.mean_difference)} {many}.")
+    if standing.mean_luck is not None:
+        said.append(
+            f"Had the paper printed the best of {TRIALS} settings as good as ours, each on {RUNS} "
+            f"draws of its own, luck alone would be worth {signed(standing.mean_luck)}."
+        )
     if standing.leads:
         won, clear = len(standing.wins), len(standing.clear_wins)
         beyond = f" ({clear} of them beyond chance)" if won else ""

@@ -1,9 +1,10 @@
 """M3S: multi-stage self-training that asks a second opinion, of clusters, before it adds a label.
 
 Nodes are clustered by k-means, and each cluster stands for the class whose labelled nodes' mean is
-nearest to its own. A label is added only where the cluster agrees. What a fit is wrong about, its
-hidden layer mostly is wrong about, too; features that are diffused, as prototypes see them, err
-elsewhere: they are what is clustered unless the hidden layer, as in the paper, is asked for.
+nearest to its own. A label is added only where the cluster agrees. What is clustered is the fit's
+hidden layer, as in the paper, or features that are diffused, as prototypes see them: they err
+elsewhere than the fit does, so that more of the added labels are right, but a fit that learns from
+them is no better.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ class M3SSettings(StageSettings):
         search=(50, 100, 200, 400),
     )
     view: str = setting(
-        "diffused",
+        "hidden",
         "what is clustered: the 'hidden' layer of the fit (Sun, Lin, Zhu 2020), or features that "
-        "are 'diffused', with which more of the added labels were right",
+        "are 'diffused'; by validation",
         choices=("diffused", "hidden"),
         search=("diffused", "hidden"),
     )
