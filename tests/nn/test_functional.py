@@ -13,6 +13,7 @@ from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.nn.functional import (
     ACTIVATIONS,
+    Dense,
     Layered,
     Masks,
     activation,
@@ -24,7 +25,7 @@ from kryograph.nn.functional import (
 )
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import FixedMasks, seeded
+from layers import FixedMasks, close, seeded
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:
@@ -360,3 +361,23 @@ def test_glorot_draws_from_its_generator_alone() -> None:
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(first, second)
     assert not torch.equal(first, other)
+
+
+@pytest.mark.usefixtures("double")
+def test_a_dense_layer_that_learns_slowly_is_the_same_function() -> None:
+    x = random(5, 3)
+    sparse = SparseMatrix.from_scipy(sp.csr_array(x.numpy()), dtype=torch.float64)
+    slow, fast = Dense(3, 2, rate=0.1), Dense(3, 2)
+    for layer in (slow, fast):
+        layer.reset_parameters(seeded(1))
+    assert close(slow(x), fast(x))
+    assert close(slow(sparse), x @ fast.weight)
+    # Whatever moves what is stored by so much moves the function by a tenth of it.
+    with torch.no_grad():
+        slow.weight += 1.0
+        slow.bias += 1.0
+        fast.weight += 0.1
+        fast.bias += 0.1
+    assert close(slow(x), fast(x))
+    slow.reset_to(torch.ones(3, 2))
+    assert close(slow.weight, torch.full((3, 2), 10.0))
