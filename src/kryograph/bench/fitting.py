@@ -18,7 +18,7 @@ from kryograph.data import Dataset
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
 from kryograph.labelling import label_nodes
-from kryograph.labelling.fit import Progress
+from kryograph.labelling.fit import Progress, silent
 from kryograph.systems import system
 from kryograph.systems.base import Probabilities
 
@@ -42,12 +42,7 @@ class Draw:
     """Classes in such a set, on average."""
 
 
-def draw(
-    dataset: Dataset,
-    per_class: int,
-    seed: int,
-    progress: Progress = lambda stage, done, total: None,
-) -> Draw:
+def draw(dataset: Dataset, per_class: int, seed: int, progress: Progress = silent) -> Draw:
     """Label the whole graph from the training labels of a random split, and look at its test nodes.
 
     Args:
@@ -95,7 +90,7 @@ def draws(
     per_class: int,
     count: int,
     out: Path | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
     on_draw: Callable[[Draw], None] = lambda made: None,
 ) -> list[Draw]:
     """Several draws, seeds 0, 1, …

@@ -37,6 +37,10 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how many fits of it are done, and of how many."""
 
 
+def silent(stage: str, done: int, total: int) -> None:
+    """Tells nobody."""
+
+
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """A graph all of whose nodes have a prediction.
@@ -126,7 +130,7 @@ def label_nodes(
     coverage: float = 0.9,
     seed: int = 0,
     suggestions: int = 100,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Labelled:
     """Label every node.
 

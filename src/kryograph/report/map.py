@@ -15,7 +15,7 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 
-from kryograph.labelling.fit import Progress
+from kryograph.labelling.fit import Progress, silent
 
 SAMPLE = 5000
 """Up to this many nodes are placed by t-SNE."""
@@ -32,7 +32,7 @@ Places = npt.NDArray[np.float64]
 def positions(
     embedding: npt.NDArray[np.floating],
     seed: int = 0,
-    progress: Progress = lambda stage, done, total: None,
+    progress: Progress = silent,
 ) -> Places:
     """N × 2 places; the same seed gives the same ones.
 
