@@ -79,3 +79,20 @@ def test_the_settings_asked_for_are_shown_else_those_with_the_most_runs() -> Non
     assert [row.test_accuracy for row in best.rows] == [0.7]
     assert [row.test_accuracy for row in default.rows] == [0.6, 0.61]
     assert len(without.rows) == 3
+
+
+def test_what_a_search_saw_belongs_to_the_column_and_the_settings_that_it_was_made_for() -> None:
+    honest = table("table1").cell("gcn", "Cora 1%")
+
+    def searched(cell: Cell, split: str | None, which: str = "best", hidden: int = 99) -> object:
+        found = Tuned(system("gcn", {"hidden": 99}), cell.column, 0.7, "here", split)
+        [result] = gather([cell], rows(0.6, cell=cell, hidden=hidden), which, [found])
+        return result.searched
+
+    assert searched(honest, "1%") == 0.7
+    assert searched(honest, "3%") is None
+    assert searched(honest, None) is None
+    assert searched(honest, "1%", which="default") is None
+    assert searched(honest, "1%", hidden=98) is None
+    # Training has seen the labels that judge a trial: it chose its epoch by them.
+    assert searched(CELL, "1%") is None

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings
@@ -42,6 +44,17 @@ def test_luck_is_that_of_cells_with_a_spread() -> None:
     assert found.mean_luck == pytest.approx(0.0118, abs=1e-4)
 
 
+def test_the_splits_that_chose_the_settings_are_compared_with_those_of_the_table() -> None:
+    scores = {("snowball", "Cora 1%"): [0.70, 0.72], ("snowball", "Cora 3%"): [0.80]}
+    chosen, default = (each for each in cells(scores) if each.rows)
+    paper = chosen.cell.paper
+    assert paper is not None
+    [found] = standings([replace(chosen, searched=paper + 0.02), default])
+    assert found.mean_searched == pytest.approx((0.02, 0.71 - paper))
+    [without] = standings([chosen, default])
+    assert without.mean_searched is None
+
+
 def test_a_win_is_clear_if_every_interval_is_above_zero() -> None:
     ours, near, far = [0.70, 0.72, 0.74], [0.60, 0.62, 0.65], [0.50, 0.51, 0.54]
     scores = {
@@ -65,6 +78,7 @@ def test_baselines_that_are_missing_are_counted() -> None:
         "cells": 1,
         "mean_difference": pytest.approx(0.0),
         "mean_luck": None,
+        "mean_searched": None,
         "columns": 1,
         "columns_won": 1,
         "columns_clearly_won": 0,

@@ -16,6 +16,7 @@ FOUND = Tuned(
     COLUMN,
     0.75,
     'kryograph tune "x", 40 trials',
+    "1%",
 )
 
 

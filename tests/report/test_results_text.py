@@ -100,6 +100,15 @@ def test_what_a_proposal_comes_to() -> None:
     )
 
 
+def test_a_search_is_held_against_its_own_splits() -> None:
+    found = next(each for each in mixed().standings if each.system == "snowball")
+    one = replace(found, searched=((0.011, -0.02),))
+    assert (
+        "In the 1 column that its settings were searched for in, it is +1.1 on the splits that "
+        "chose them, and −2.0 on those of the table. It beats"
+    ) in about(one)
+
+
 def test_a_failure_is_said_once_with_its_seeds() -> None:
     assert list(failures(cells(MIXED))) == [
         ("gcn, CiteSeer 1%", "0, 1", NASTY),

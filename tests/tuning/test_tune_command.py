@@ -92,6 +92,7 @@ def test_other_label_rates_take_the_same_settings(tune: Call, tmp_path: Path) ->
     ]
     assert None not in rows
     assert {row.provenance for row in rows if row} == {rows[0].provenance if rows[0] else ""}
+    assert {row.searched for row in rows if row} == {"1%"}
     assert find_tuned("lp", Column("synthetic", "4%", "validation"), found) is None
     code, _, said = tune(*LP, "--label-rate", "1%", "--also", "half", "--trials", "1")
     assert code == 2

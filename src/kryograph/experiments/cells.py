@@ -9,7 +9,7 @@ from typing import Any
 
 from kryograph.experiments.sweep import STOP, Job
 from kryograph.experiments.tables import Cell
-from kryograph.experiments.tuned import Tuned, chosen
+from kryograph.experiments.tuned import Tuned, chosen, find_tuned
 from kryograph.results import Summary, summarise
 from kryograph.store import Row
 
@@ -21,6 +21,9 @@ class CellResult:
     cell: Cell
     rows: tuple[Row, ...]
     failures: tuple[Row, ...] = ()
+    searched: float | None = None
+    """Accuracy of its settings on the splits that chose them, if a search of this very column did,
+    by labels that training did not see."""
 
     @property
     def summary(self) -> Summary | None:
@@ -95,12 +98,21 @@ def gather(
         column = cell.column
         there = runs[cell.system, column.dataset, column.split, column.protocol]
         wanted = chosen(cell.system, column, which, tuned)
-        digest = Job(*wanted, column, seed=0).setting_digest if wanted else ""
+        asked = digest = Job(*wanted, column, seed=0).setting_digest if wanted else ""
         if digest not in there:
             digest = max(there, key=lambda key: len(there[key]), default="")
         found = sorted(there.get(digest, []), key=lambda row: row.seed)
         good = tuple(row for row in found if row.error is None)
         seeds = {row.seed for row in good}
         bad = tuple(row for row in found if row.error is not None and row.seed not in seeds)
-        results.append(CellResult(cell, good, bad))
+        known = wanted is not None and wanted[1] == "tuned" and digest == asked
+        searched = _searched(find_tuned(cell.system, column, tuned)) if known else None
+        results.append(CellResult(cell, good, bad, searched))
     return results
+
+
+def _searched(found: Tuned | None) -> float | None:
+    if found is None or found.searched != found.column.split:
+        return None
+    # With validation labels, training has chosen its epoch by those that judge a trial.
+    return found.validation_accuracy if found.column.protocol == "no-validation" else None

@@ -45,6 +45,9 @@ class Standing:
     """Ours less the paper's, for each cell that has both."""
     luck: tuple[float, ...]
     """What the paper's search may owe to its draws, for each of them that has two runs."""
+    searched: tuple[tuple[float, float], ...]
+    """Less the paper's, for each cell whose settings were searched for in its column: on the splits
+    that chose them, and on those of the table."""
     far_below: tuple[tuple[str, float], ...]
     """Columns, and how far below the paper."""
     leads: tuple[Lead, ...]
@@ -59,6 +62,14 @@ class Standing:
     def mean_luck(self) -> float | None:
         """Over the cells."""
         return fmean(self.luck) if self.luck else None
+
+    @property
+    def mean_searched(self) -> tuple[float, float] | None:
+        """Over the cells: where the settings were chosen, and in the table."""
+        if not self.searched:
+            return None
+        where_chosen, here = zip(*self.searched, strict=True)
+        return fmean(where_chosen), fmean(here)
 
     @property
     def wins(self) -> tuple[Lead, ...]:
@@ -87,6 +98,7 @@ class Standing:
             "cells": len(self.differences),
             "mean_difference": self.mean_difference,
             "mean_luck": self.mean_luck,
+            "mean_searched": self.mean_searched,
             "columns": len(self.leads),
             "columns_won": len(self.wins),
             "columns_clearly_won": len(self.clear_wins),
@@ -111,6 +123,11 @@ def _standing(name: str, results: Sequence[CellResult]) -> Standing:
         name,
         tuple(difference for _, difference in known),
         tuple(luck_of_the_best(spread) for spread in spreads if spread is not None),
+        tuple(
+            (r.searched - r.cell.paper, r.difference)
+            for r in own
+            if r.searched is not None and r.cell.paper is not None and r.difference is not None
+        ),
         tuple((heading, d) for heading, d in known if round(d, DIGITS) < FAR),
         tuple(lead for lead in leads if lead is not None),
     )

@@ -28,6 +28,7 @@ _KEYS = (
     *("system", "dataset", "split", "protocol", "operator", "settings"),
     *("validation_accuracy", "provenance"),
 )
+_OPTIONAL = ("searched",)
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Tuned:
     """Mean over the splits of the search, none of which a table is measured on."""
     provenance: str
     """The command, the sampler, how many trials."""
+    searched: str | None = None
+    """The split that the search ran on, and its accuracy is of; not always the column's own."""
 
 
 def tuned_file(store: Path) -> Path:
@@ -88,6 +91,8 @@ def _written(found: Tuned) -> str:
         "validation_accuracy": round(found.validation_accuracy, 4),
         "provenance": found.provenance,
     }
+    if found.searched is not None:
+        values["searched"] = found.searched
     # JSON's texts, numbers and truth values are TOML's.
     lines = [f"{name} = {json.dumps(value)}" for name, value in values.items()]
     settings = method.settings.as_dict().items()
@@ -111,8 +116,8 @@ def _parse(text: str, where: str) -> tuple[Tuned, ...]:
 
 def _entry(given: Mapping[str, Any]) -> Tuned:
     for key in given:
-        if key not in _KEYS:
-            raise unknown("key", key, _KEYS)
+        if key not in _KEYS + _OPTIONAL:
+            raise unknown("key", key, _KEYS + _OPTIONAL)
     for key in _KEYS:
         if key not in given:
             raise UsageError(f"The key {key!r} is missing.")
@@ -124,6 +129,7 @@ def _entry(given: Mapping[str, Any]) -> Tuned:
         Column(given["dataset"], given["split"], given["protocol"]),
         float(given["validation_accuracy"]),
         given["provenance"],
+        given.get("searched"),
     )
 
 

@@ -109,12 +109,19 @@ def about(standing: Standing) -> str:
             f"Had the paper printed the best of {TRIALS} settings as good as ours, each on {RUNS} "
             f"draws of its own, luck alone would be worth {signed(standing.mean_luck)}."
         )
+    if standing.mean_searched is not None:
+        where_chosen, here = standing.mean_searched
+        many = _columns(len(standing.searched))
+        said.append(
+            f"In the {many} that its settings were searched for in, it is {signed(where_chosen)} "
+            f"on the splits that chose them, and {signed(here)} on those of the table."
+        )
     if standing.leads:
         won, clear = len(standing.wins), len(standing.clear_wins)
         beyond = f" ({clear} of them beyond chance)" if won else ""
-        columns = f"{len(standing.leads)} column{'s' * (len(standing.leads) > 1)}"
         said.append(
-            f"It beats every baseline in {won} of {columns}{beyond}; on average it is "
+            f"It beats every baseline in {won} of {_columns(len(standing.leads))}{beyond}; on "
+            f"average it is "
             f"{_place(standing.mean_margin or 0.0)} the best of them."
         )
     if standing.incomplete:
@@ -127,6 +134,10 @@ def about(standing: Standing) -> str:
     elif standing.differences:
         said.append(f"No cell is further below the paper than {signed(FAR)}.")
     return " ".join(said)
+
+
+def _columns(count: int) -> str:
+    return f"{count} column{'s' * (count > 1)}"
 
 
 def _place(margin: float) -> str:

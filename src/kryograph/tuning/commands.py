@@ -237,7 +237,7 @@ def _found(search: Search, effort: Effort, added: int, store: Path) -> Found:
         best,
         {tried.source: tried for tried in reversed(best) if tried.source},
         counts,
-        Tuned(problem.made(best[0].values), column, best[0].accuracy, provenance),
+        Tuned(problem.made(best[0].values), column, best[0].accuracy, provenance, column.split),
         tuned_file(store),
     )
 
