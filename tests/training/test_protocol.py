@@ -159,9 +159,7 @@ def test_the_final_score_is_the_share_of_right_test_nodes(data: Dataset) -> None
 # The score that settings are chosen by
 
 
-def test_the_validation_score_is_the_same_whether_or_not_training_saw_the_labels(
-    data: Dataset,
-) -> None:
+def test_the_validation_score_is_that_of_labels_that_training_did_not_see(data: Dataset) -> None:
     probabilities = np.random.default_rng(1).dirichlet([1, 1, 1], data.graph.n)
     seen, unseen = (
         Fit(data.task(validation=seen), probabilities, epochs=1, weights={})
@@ -169,9 +167,13 @@ def test_the_validation_score_is_the_same_whether_or_not_training_saw_the_labels
     )
     expected = np.mean(probabilities[30:130].argmax(axis=1) == data.labels[30:130])
     assert 0 < expected < 1
-    assert unseen.validation_accuracy is None
-    assert validation_score(unseen, data.task()) == expected
-    assert validation_score(seen, data.task()) == expected == seen.validation_accuracy
+    assert validation_score(unseen, data.task()) == expected == seen.validation_accuracy
+    half = data.task(replace(SPLIT, validation=range(30, 80)))
+    other = data.task(replace(SPLIT, validation=range(80, 130)))
+    expected = np.mean(probabilities[80:130].argmax(axis=1) == data.labels[80:130])
+    assert validation_score(Fit(half, probabilities, epochs=1, weights={}), other) == expected
+    with pytest.raises(UsageError, match="labels that it has not seen"):
+        validation_score(seen, other)
 
 
 def test_a_fit_is_not_judged_by_a_task_without_validation_labels_or_of_another_split(
@@ -180,8 +182,8 @@ def test_a_fit_is_not_judged_by_a_task_without_validation_labels_or_of_another_s
     fit = Fit(data.task(validation=False), np.ones((300, 3)) / 3, epochs=1, weights={})
     with pytest.raises(UsageError, match="'by hand' has no validation nodes with known labels"):
         validation_score(fit, fit.task)
-    other = Split("other", train=range(30), validation=range(30, 120), test=range(130, 300))
-    with pytest.raises(UsageError, match="its own graph and split"):
+    other = Split("other", train=range(29), validation=range(30, 130), test=range(130, 300))
+    with pytest.raises(UsageError, match="its own graph and training nodes"):
         validation_score(fit, data.task(other))
 
 

@@ -12,8 +12,12 @@ from kryograph.experiments.settings import Column
 from kryograph.experiments.tuned import Tuned
 from kryograph.graph import UNKNOWN
 from kryograph.systems import system
+from kryograph.training.loop import Conditions
 from kryograph.training.protocol import PROTOCOLS
+from kryograph.training.stopping import StopRule
 from kryograph.tuning.problem import FIRST_SEED, Problem, lessons
+
+HIDDEN = replace(COLUMN, protocol="no-validation")
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +45,43 @@ def test_no_split_of_a_table_is_searched_on() -> None:
 
 
 def test_all_seeds_share_the_public_split(data: Dataset) -> None:
-    made = lessons(data, COLUMN, 3)
+    made = lessons(data, HIDDEN, 3)
     assert [lesson.seed for lesson in made] == [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2]
     assert {lesson.judge.split.digest for lesson in made} == {SPLIT.digest}
 
 
-def test_a_closed_form_is_run_once_on_a_split_that_is_the_same(data: Dataset) -> None:
-    assert len(Problem.of("prototypes", data, COLUMN, 3).lessons) == 1
+def test_half_of_the_validation_nodes_stop_a_run_and_the_others_judge_it(data: Dataset) -> None:
+    first, second, third = lessons(data, COLUMN, 3)
+    for lesson in (first, second, third):
+        seen, judged = lesson.task.split.validation, lesson.judge.split.validation
+        assert (seen.size, judged.size) == (50, 50)
+        assert np.array_equal(np.union1d(seen, judged), SPLIT.validation)
+        assert set(lesson.task.labels[judged].tolist()) == {UNKNOWN}
+        assert np.array_equal(lesson.judge.split.train, SPLIT.train)
+    assert np.array_equal(first.task.split.validation, second.judge.split.validation)
+    assert not np.array_equal(first.task.split.validation, third.task.split.validation)
+
+
+def test_a_noisy_network_gains_nothing_by_the_luck_of_its_epoch(data: Dataset) -> None:
+    method = system("gcn", {"lr": 0.05, "dropout": 0.9})
+    conditions = Conditions(rule=StopRule(max_epochs=60))
+    problem = replace(Problem.of("gcn", data, COLUMN, 6), conditions=conditions)
+    honest, own = [], []
+    for lesson in problem.lessons:
+        honest.append(problem.score(method, lesson, lambda epoch: None))
+        fit = method.fit(lesson.task, seed=lesson.seed, conditions=conditions)
+        own.append(fit.validation_accuracy)
+    assert np.mean(honest) < np.mean(own) - 0.01
+
+
+def test_a_closed_form_is_run_once_on_what_is_the_same(data: Dataset) -> None:
+    assert len(Problem.of("prototypes", data, HIDDEN, 3).lessons) == 1
+    assert len(Problem.of("prototypes", data, COLUMN, 3).lessons) == 2
     assert len(Problem.of("gcn", data, COLUMN, 3).lessons) == 3
 
 
 def test_without_validation_the_score_is_that_of_labels_nobody_trained_on(data: Dataset) -> None:
-    column = replace(COLUMN, protocol="no-validation")
-    problem = replace(Problem.of("gcn", data, column, 1), conditions=SHORT)
+    problem = replace(Problem.of("gcn", data, HIDDEN, 1), conditions=SHORT)
     [lesson] = problem.lessons
     method = problem.starts["default"]
     fit = method.fit(lesson.task, seed=FIRST_SEED, conditions=SHORT)

@@ -33,9 +33,9 @@ def toy() -> Dataset:
     return replace(drawn, public=SPLIT)
 
 
-def on_three_splits(data: Dataset, validation: bool = True) -> tuple[Lesson, ...]:
+def on_three_splits(data: Dataset) -> tuple[Lesson, ...]:
     return tuple(
-        Lesson(data.task(split, validation=validation), data.task(split), seed)
+        Lesson(data.task(split, validation=False), data.task(split), seed)
         for seed, split in enumerate((SPLIT, *OTHERS), start=1000)
     )
 

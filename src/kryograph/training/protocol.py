@@ -75,18 +75,20 @@ def final_score(fit: Fit, dataset: Dataset) -> float:
 
 
 def validation_score(fit: Fit, judge: Task) -> float:
-    """The accuracy of a finished fit on the validation nodes, which it need not have seen labelled.
+    """The accuracy of a finished fit on validation nodes whose labels it has not seen.
 
     Args:
         fit: Of a task under either protocol.
-        judge: The same task with validation labels. A task has no test labels, so that whoever
-            chooses settings by this score cannot reach one.
+        judge: A task with the same training nodes and other validation labels. It has no test
+            labels, so that whoever chooses settings by this score cannot reach one.
     """
+    nodes = judge.split.validation
     same = fit.task.graph.fingerprint == judge.graph.fingerprint
-    if not (same and fit.task.split.digest == judge.split.digest):
-        raise UsageError("A fit is judged on its own graph and split, not on another's.")
+    if not (same and np.array_equal(fit.task.split.train, judge.split.train)):
+        raise UsageError("A fit is judged on its own graph and training nodes, not on others.")
     if not judge.has_validation:
         raise UsageError(f"Split {judge.split.name!r} has no validation nodes with known labels.")
-    nodes = judge.split.validation
+    if np.any(fit.task.labels[nodes] != UNKNOWN):
+        raise UsageError("A fit is judged by labels that it has not seen, to be comparable.")
     predicted = fit.predict_proba()[nodes].argmax(axis=1)
     return float(np.mean(predicted == judge.labels[nodes]))

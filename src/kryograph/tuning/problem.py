@@ -6,9 +6,11 @@ Once the tasks are made, no label of a test node can be reached: see `lessons`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from kryograph.data import Dataset
 from kryograph.data.splits import PUBLIC
@@ -18,7 +20,7 @@ from kryograph.experiments.search_ranges import search_space
 from kryograph.experiments.settings import Column, find_published
 from kryograph.experiments.sweep import STOP
 from kryograph.experiments.tuned import Tuned
-from kryograph.graph import Task
+from kryograph.graph import Split, Task
 from kryograph.systems import SYSTEMS, System, system
 from kryograph.systems.search_space import containing
 from kryograph.systems.settings import Range, Search, Settings
@@ -32,7 +34,9 @@ FIRST_SEED = 1000
 
 @dataclass(frozen=True)
 class Lesson:
-    """One run of a trial: what is learned, the task whose validation labels judge it, the seed."""
+    """One run of a trial: what is learned, the task whose validation labels judge it, the seed.
+
+    The two have no validation label in common."""
 
     task: Task
     judge: Task
@@ -45,10 +49,24 @@ def lessons(dataset: Dataset, column: Column, seeds: int) -> tuple[Lesson, ...]:
         raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
     made = []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-        judge = dataset.task(dataset.split(column.split, seed=seed))
-        hidden = dataset.task(judge.split, validation=False)
-        made.append(Lesson(judge if column.protocol == "validation" else hidden, judge, seed))
+        split = dataset.split(column.split, seed=seed)
+        if column.protocol == "validation":
+            seen, judged = _halves(split, seed)
+            made.append(Lesson(dataset.task(seen), dataset.task(judged), seed))
+        else:
+            made.append(Lesson(dataset.task(split, validation=False), dataset.task(split), seed))
     return tuple(made)
+
+
+def _halves(split: Split, seed: int) -> tuple[Split, Split]:
+    """The split with half of its validation nodes, and with the others.
+
+    Were a run judged by the nodes that chose its epoch, those settings would win whose accuracy
+    varies most from epoch to epoch. Two seeds share a partition, and swap the halves.
+    """
+    nodes = np.random.default_rng(seed // 2).permutation(split.validation)
+    halves = replace(split, validation=nodes[::2]), replace(split, validation=nodes[1::2])
+    return halves if seed % 2 == 0 else halves[::-1]
 
 
 @dataclass(frozen=True)
@@ -78,11 +96,12 @@ class Problem:
         seeds: int,
         known: tuple[Tuned, ...] = (),
     ) -> Problem:
-        """The problem of a data set; where all runs would be the same, there is one."""
+        """The problem of a data set; where all runs would be the same, there is one of each."""
         if name not in SYSTEMS:
             raise unknown("system", name, SYSTEMS)
         alike = column.split == PUBLIC and not SYSTEMS[name].uses_seed
-        made = lessons(dataset, column, min(seeds, 1) if alike else seeds)
+        different = 2 if column.protocol == "validation" else 1  # halves, if there are any
+        made = lessons(dataset, column, min(seeds, different) if alike else seeds)
         return cls(name, column, made, known=known)
 
     @property
@@ -135,7 +154,7 @@ class Problem:
         return None if estimate is None else estimate.seconds(measure())
 
     def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
-        """One run's accuracy on validation nodes."""
+        """One run's accuracy on validation nodes that played no part in it."""
         fit = method.fit(
             lesson.task, seed=lesson.seed, conditions=self.conditions, on_epoch=on_epoch
         )
