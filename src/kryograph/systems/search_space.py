@@ -38,11 +38,11 @@ def suggest(trial: optuna.Trial, space: Space, settings: Settings) -> dict[str, 
     return values
 
 
-def fixed(space: Space, given: Iterable[str], settings: Settings) -> dict[str, Any]:
-    """What stays as it is, from texts such as "lr=0.01".
+def parsed(space: Space, given: Iterable[str], settings: Settings) -> dict[str, Any]:
+    """The values in a space that texts such as "lr=0.01" give.
 
     >>> from kryograph.systems.gcn import GCNSettings
-    >>> fixed(GCNSettings.search_space(), ["hidden=32", "lr=0.01"], GCNSettings())
+    >>> parsed(GCNSettings.search_space(), ["hidden=32", "lr=0.01"], GCNSettings())
     {'hidden': 32, 'lr': 0.01}
     """
     values: dict[str, Any] = {}
@@ -50,7 +50,7 @@ def fixed(space: Space, given: Iterable[str], settings: Settings) -> dict[str, A
         name, _, value = text.partition("=")
         where = space.get(name.strip())
         if where is None:
-            raise unknown("setting to fix", name.strip(), space)
+            raise unknown("setting", name.strip(), space)
         values[name.strip()] = _value(name.strip(), value.strip(), where, settings)
     return values
 

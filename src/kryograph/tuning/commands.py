@@ -24,7 +24,7 @@ from kryograph.experiments.tuned import Tuned, add_tuned, read_tuned, tuned_file
 from kryograph.report.searching import State, searching
 from kryograph.report.terminal import note, out, percent, show_table
 from kryograph.reproduce import STORE, DataDir, StoreFile
-from kryograph.systems.search_space import fixed
+from kryograph.systems.search_space import parsed
 from kryograph.tuning.problem import FIRST_SEED, Problem
 from kryograph.tuning.search import Search, Tried
 from kryograph.tuning.storage import opened, shown, sqlite_address
@@ -59,6 +59,14 @@ def tune(
         list[str] | None,
         typer.Option(help="A setting that is not searched: 'layers=1'. May be given again."),
     ] = None,
+    tries: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--try",
+            help="Settings to try before any that the search proposes: 'lr=0.001,dropout=0.7', the "
+            "others as in the default. May be given again.",
+        ),
+    ] = None,
     trials: Annotated[
         int, typer.Option(help="How many there are to be, those of earlier calls included.")
     ] = 100,
@@ -91,10 +99,10 @@ def tune(
 ) -> None:
     """Find good settings by Bayesian optimisation, on validation labels only.
 
-    It begins with the default, what the paper printed, and what earlier searches found for other
-    columns. The best become the tuned settings, in tuned.toml beside the store. Stop it whenever
-    you like: the same command goes on where it was. The same command on several machines, with
-    one --storage, shares the work.
+    It begins with the default, what the paper printed, what you --try, and what earlier searches
+    found for other columns. The best become the tuned settings, in tuned.toml beside the store.
+    Stop it whenever you like: the same command goes on where it was. The same command on several
+    machines, with one --storage, shares the work.
     """
     column = Column(entry(dataset).name, one_split(split, label_rate, per_class), protocol)
     rates = [] if also is None else also.split(",")
@@ -102,8 +110,8 @@ def tune(
     at_once = cores() if jobs is None else jobs
     data = load(dataset, data_dir=data_dir, notify=note)
     known = read_tuned(tuned_file(store))
-    problem = Problem.of(system_name, data, column, seeds, known)
-    stay = fixed(problem.space, fix or (), problem.defaults)
+    problem = Problem.of(system_name, data, column, seeds, known).asking(tries or ())
+    stay = parsed(problem.space, fix or (), problem.defaults)
     limits = parse_duration(timeout), parse_duration(budget)
     effort = Effort(trials, *limits, sampler, at_once, stay)
     address = storage or sqlite_address(store.parent / "tuning.sqlite")
@@ -257,6 +265,7 @@ def _command(problem: Problem, effort: Effort) -> str:
         f"--protocol {column.protocol} --trials {effort.trials} --seeds {len(problem.lessons)} "
         f"--sampler {effort.sampler} --budget {effort.budget:g}s"
         + "".join(f" --fix {name}={value}" for name, value in effort.fixed.items())
+        + "".join(f" {source}" for source in problem.asked)
     )
 
 

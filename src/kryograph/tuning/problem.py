@@ -5,7 +5,7 @@ Once the tasks are made, no label of a test node can be reached: see `lessons`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from kryograph.experiments.sweep import STOP
 from kryograph.experiments.tuned import Tuned
 from kryograph.graph import Split, Task
 from kryograph.systems import SYSTEMS, System, system
-from kryograph.systems.search_space import containing
+from kryograph.systems.search_space import containing, parsed
 from kryograph.systems.settings import Range, Search, Settings
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import validation_score
@@ -79,6 +79,7 @@ class Problem:
         lessons: On which they are tried.
         conditions: How a run is trained; that of the tables.
         known: What earlier searches found, for this column or for others.
+        asked: What a person wants to be tried, by its source; see `asking`.
     """
 
     name: str
@@ -86,6 +87,7 @@ class Problem:
     lessons: tuple[Lesson, ...]
     conditions: Conditions = field(default_factory=lambda: Conditions(RULES[STOP]))
     known: tuple[Tuned, ...] = field(default=(), kw_only=True)
+    asked: Mapping[str, System] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(
@@ -103,6 +105,17 @@ class Problem:
         different = 2 if column.protocol == "validation" else 1  # halves, if there are any
         made = lessons(dataset, column, min(seeds, different) if alike else seeds)
         return cls(name, column, made, known=known)
+
+    def asking(self, texts: Iterable[str]) -> Problem:
+        """The same, with settings such as "lr=0.01,layers=2" to be tried; else the default's."""
+        default = self.point(self.starts["default"])
+        asked = {
+            f"--try {text!r}": self.made(
+                default | parsed(self.space, text.split(","), self.defaults)
+            )
+            for text in texts
+        }
+        return replace(self, asked=asked)
 
     @property
     def defaults(self) -> Settings:
@@ -124,7 +137,7 @@ class Problem:
     @cached_property
     def found_before(self) -> dict[str, System]:
         """What is tried next, by its source: what searches found, as far as it is in the space."""
-        there, found = list(self.starts.values()), {}
+        there, found = [*self.starts.values(), *self.asked.values()], {}
         for each in self.known:
             method = each.system
             if method.name == self.name and method not in there and self._inside(method):

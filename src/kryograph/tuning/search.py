@@ -112,12 +112,15 @@ class Search:
         """Let what is known be tried first; which of it is left out, as it would take too long."""
         there = {trial.user_attrs.get(SOURCE) for trial in self._trials() if not _killed(trial)}
         left_out = []
-        for source, method in (self.problem.starts | self.problem.found_before).items():
+        problem = self.problem
+        known = {**problem.starts, **problem.asked, **problem.found_before}
+        for source, method in known.items():
             if source in there:
                 continue
-            point = self.problem.point(method)
-            # The default has to be known, whatever it takes.
-            seconds = None if source == "default" else self.problem.seconds(point)
+            point = problem.point(method)
+            # The default has to be known, whatever it takes, and so has what a person asks for.
+            wanted = source == "default" or source in problem.asked
+            seconds = None if wanted else problem.seconds(point)
             if seconds is not None and seconds > budget:
                 left_out.append(source)
             else:
