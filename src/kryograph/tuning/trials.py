@@ -1,8 +1,9 @@
 """One trial: settings that a sampler proposes, run on one split after the other.
 
 Its score is the mean accuracy on validation nodes. After each split the mean so far is reported,
-and a trial below the median of the others is pruned. A trial that diverges or raises is recorded as
-failed, with what was said, and is not the end of the search.
+and a trial below the median of the others is pruned once more than a third of the splits have been
+heard: the first alone says little, as label draws differ in which settings they favour. A trial
+that diverges or raises is recorded as failed, with what was said, and is not the end of the search.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def attempt(
                 raise optuna.TrialPruned
         return fmean(scores)
 
-    study.pruner = optuna.pruners.MedianPruner()
+    study.pruner = optuna.pruners.MedianPruner(n_warmup_steps=len(problem.lessons) // 3)
     for _ in range(IN_A_ROW):
         # The seed is how many trials there are, so that a search that goes on proposes what it
         # would have proposed, and no two processes propose the same.
