@@ -178,11 +178,14 @@ def test_what_was_found_elsewhere_is_tried_once_and_may_be_pruned(
 def test_a_run_that_takes_much_longer_than_predicted_is_ended(
     parabola: Parabola, begin: Open
 ) -> None:
-    problem = Slow(*(getattr(parabola, name) for name in ("name", "column", "lessons")))
-    tried = done(begin(problem), 4, budget=0.05)
-    assert tried[0].source == "default"
-    assert [each.state for each in tried] == ["complete", "pruned", "pruned", "pruned"]
-    assert all(each.scores == () for each in tried[1:])
+    found = (Tuned(system("prototypes", {"hops": 31}), COLUMN, 0.5, "by hand"),)
+    slow = Slow(*(getattr(parabola, name) for name in ("name", "column", "lessons")), known=found)
+    tried = done(begin(slow.asking(["hops=9"])), 5, budget=0.05)
+    assert [each.source for each in tried[:2]] == ["default", "--try 'hops=9'"]
+    assert [each.state for each in tried[:2]] == ["complete", "complete"]
+    assert tried[2].source == f"tuned for {COLUMN}"
+    assert {each.state for each in tried[2:]} == {"pruned"}
+    assert all(each.scores == () for each in tried[2:])
 
 
 def test_what_is_fixed_stays_but_in_the_settings_it_starts_from(

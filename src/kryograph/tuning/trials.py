@@ -88,9 +88,10 @@ def attempt(
         nonlocal number, too_long
         number = trial.number
         trial.set_user_attr(BY, by)
-        known = SOURCE in trial.user_attrs
+        source = trial.user_attrs.get(SOURCE)
+        wanted = source in problem.starts or source in problem.asked
         values = suggest(trial, problem.space, problem.defaults)
-        seconds = None if known else problem.seconds(values)
+        seconds = None if source is not None else problem.seconds(values)
         too_long = seconds is not None and seconds > effort.budget
         if too_long:
             trial.set_user_attr(OVER, True)
@@ -100,7 +101,7 @@ def attempt(
         def watched(epoch: Epoch) -> None:
             on_epoch(epoch)
             # A prediction knows nothing of how many epochs a small learning rate takes.
-            if not known and time.monotonic() > begun + PATIENCE * effort.budget:
+            if not wanted and time.monotonic() > begun + PATIENCE * effort.budget:
                 raise optuna.TrialPruned
 
         for step, lesson in enumerate(problem.lessons):
@@ -118,7 +119,7 @@ def attempt(
             trial.set_user_attr(SCORES, scores)
             trial.report(fmean(scores), step)
             # What the winner is compared with is run to its end.
-            compared = trial.user_attrs.get(SOURCE) in problem.starts
+            compared = source in problem.starts
             if not compared and step + 1 < len(problem.lessons) and trial.should_prune():
                 raise optuna.TrialPruned
         return fmean(scores)
