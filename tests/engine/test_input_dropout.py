@@ -78,6 +78,26 @@ def test_without_it_the_form_stays_what_it_is() -> None:
     assert dropping_features(form) is form
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_its_cost_is_that_of_every_block_on_every_node(sparse: bool) -> None:
+    graph = synthetic_citations(n=400, classes=2, words=40, seed=0).graph
+    L = operator(graph)
+    features = graph.features if sparse else graph.features.toarray()
+    x = SparseMatrix.from_scipy(features) if sparse else torch.from_numpy(features).float()
+    nodes = Nodes(torch.arange(5), torch.arange(5, 10))
+    flops = {}
+    for order in (4, 8):
+        network = TruncatedKrylov(40, 6, 2, order, input_dropout=0.5)
+        form = dropping_features(KrylovForward(network, x, L, nodes, FixedMasks(400)))
+        assert isinstance(form, InputDropped)
+        own = sum(kernel.flops for kernel in form.scoring.cost().kernels)
+        flops[order] = sum(kernel.flops for kernel in form.cost().kernels) - own
+    entries = features.nnz if sparse else features.size
+    # Forwards and backwards, two operations for each entry of X and of L and each column of W.
+    assert flops[8] == 2 * 2 * (entries + L.matrix.nnz) * 8 * 6
+    assert flops[4] == flops[8] / 2
+
+
 @pytest.mark.parametrize("name", ["truncated-krylov", "snowball", "linear-snowball"])
 def test_a_system_learns_with_it(name: str) -> None:
     data = synthetic_citations(n=400, classes=2, words=40, signal=0.6, seed=0)

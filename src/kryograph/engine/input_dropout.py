@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from kryograph.engine.cost import Cost, gemm, pass_through, spmm
 from kryograph.engine.forward import Forward, Literal
 from kryograph.nn.functional import Layered
 
@@ -29,6 +30,21 @@ class InputDropped(Literal):
     def everything(self) -> Tensor:
         """As the other form does it."""
         return self.scoring.everything()
+
+    def cost(self) -> Cost:
+        """Scoring, and of a step what meets features: X W and L (X W) on every node, and back.
+
+        Weights with k F entries stand for k columns of W. What hidden layers add is left out.
+        """
+        n, features = self.x.shape
+        columns = sum(weight.numel() // features for weight in self.network.parameters())
+        with_x = (
+            gemm(n, features, columns)
+            if isinstance(self.x, Tensor)
+            else spmm(self.x.nnz, n, columns)
+        )
+        step = with_x + spmm(self.L.matrix.nnz, n, columns)
+        return self.scoring.cost() + step * 2 + pass_through(3 * n * columns)
 
 
 def dropping_features(form: Forward) -> Forward:
