@@ -37,6 +37,16 @@ def test_standings_by_hand() -> None:
     assert krylov.incomplete == 0
 
 
+def test_the_interval_is_that_of_seeds_which_all_cells_have() -> None:
+    found = by_name(standings(cells(MIXED)))
+    # Seed 0 is 2 and 16 points below the paper, seed 1 is level and 4 above; seed 2 has one cell.
+    assert found["truncated-krylov"].by_seed == pytest.approx((-0.09, 0.02))
+    # The deviation is 0.11 / √2, its mean's 0.11 / 2; Student's factor of one degree is 12.7062.
+    assert found["truncated-krylov"].half_width == pytest.approx(12.7062 * 0.055, abs=1e-5)
+    assert found["snowball"].half_width is None  # one seed in Cora 3%
+    assert found["snowball"].as_dict()["seeds"] == 1
+
+
 def test_luck_is_that_of_cells_with_a_spread() -> None:
     scores = {("snowball", "Cora 1%"): [0.70, 0.72, 0.74], ("snowball", "Cora 3%"): [0.8]}
     [found] = standings(cells(scores))
@@ -77,6 +87,8 @@ def test_baselines_that_are_missing_are_counted() -> None:
         "system": "snowball",
         "cells": 1,
         "mean_difference": pytest.approx(0.0),
+        "half_width": None,
+        "seeds": 1,
         "mean_luck": None,
         "mean_searched": None,
         "columns": 1,

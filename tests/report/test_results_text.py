@@ -86,8 +86,9 @@ def test_points_have_a_sign_unless_they_are_none() -> None:
 def test_what_a_proposal_comes_to() -> None:
     said = {each.system: about(each) for each in mixed().standings}
     assert said["truncated-krylov"] == (
-        "Ours less the paper's is −3.0 on average over 2 cells. Had the paper printed the best of "
-        "20 settings as good as ours, each on 10 draws of its own, luck alone would be worth +4.8. "
+        "Ours less the paper's is −3.0 ± 69.9 on average over 2 cells (95 % interval over 2 seeds)."
+        " Had the paper printed the best of 20 settings as good as ours, each on 10 draws of its "
+        "own, luck alone would be worth +4.8. "
         "It beats every baseline in 1 of 2 columns (1 of them beyond chance); on average it is "
         "level with the best of them. Further below the paper than −4.0: Cora 3% (−6.0)."
     )

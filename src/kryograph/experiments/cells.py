@@ -114,5 +114,5 @@ def gather(
 def _searched(found: Tuned | None) -> float | None:
     if found is None or found.searched != found.column.split:
         return None
-    # With validation labels, training has chosen its epoch by those that judge a trial.
+    # With validation labels, half of them stop a run of a search, but all of them one of the table.
     return found.validation_accuracy if found.column.protocol == "no-validation" else None

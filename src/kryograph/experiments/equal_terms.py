@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from kryograph.experiments.cells import CellResult
-from kryograph.experiments.compare import DIGITS, paired
+from kryograph.experiments.compare import DIGITS, half_width, paired
 from kryograph.experiments.selection import luck_of_the_best
 
 PROPOSALS = ("linear-snowball", "snowball", "truncated-krylov")
@@ -43,6 +43,9 @@ class Standing:
     system: str
     differences: tuple[float, ...]
     """Ours less the paper's, for each cell that has both."""
+    by_seed: tuple[float, ...]
+    """The mean of these over the cells, for each seed that all of them have: a seed that draws
+    labels well does so for many columns, so cells are not independent, but seeds are."""
     luck: tuple[float, ...]
     """What the paper's search may owe to its draws, for each of them that has two runs."""
     searched: tuple[tuple[float, float], ...]
@@ -57,6 +60,12 @@ class Standing:
     def mean_difference(self) -> float | None:
         """Over the cells."""
         return fmean(self.differences) if self.differences else None
+
+    @property
+    def half_width(self) -> float | None:
+        """Of the 95 % interval of the mean difference, over seeds; None if they are too few."""
+        n = len(self.by_seed)
+        return half_width(stdev(self.by_seed), n) if n > 1 else None
 
     @property
     def mean_luck(self) -> float | None:
@@ -97,6 +106,8 @@ class Standing:
             "system": self.system,
             "cells": len(self.differences),
             "mean_difference": self.mean_difference,
+            "half_width": self.half_width,
+            "seeds": len(self.by_seed),
             "mean_luck": self.mean_luck,
             "mean_searched": self.mean_searched,
             "columns": len(self.leads),
@@ -122,6 +133,7 @@ def _standing(name: str, results: Sequence[CellResult]) -> Standing:
     return Standing(
         name,
         tuple(difference for _, difference in known),
+        _by_seed([r for r in own if r.difference is not None]),
         tuple(luck_of_the_best(spread) for spread in spreads if spread is not None),
         tuple(
             (r.searched - r.cell.paper, r.difference)
@@ -131,6 +143,14 @@ def _standing(name: str, results: Sequence[CellResult]) -> Standing:
         tuple((heading, d) for heading, d in known if round(d, DIGITS) < FAR),
         tuple(lead for lead in leads if lead is not None),
     )
+
+
+def _by_seed(cells: Sequence[CellResult]) -> tuple[float, ...]:
+    """Ours less the paper's over these cells, for each seed that all of them have."""
+    scores = [{row.seed: row.test_accuracy or 0.0 for row in cell.rows} for cell in cells]
+    papers = fmean(cell.cell.paper or 0.0 for cell in cells) if cells else 0.0
+    common = set(scores[0]).intersection(*scores[1:]) if scores else set()
+    return tuple(fmean(each[seed] for each in scores) - papers for seed in sorted(common))
 
 
 def _lead(own: CellResult, results: Sequence[CellResult]) -> Lead | None:

@@ -103,7 +103,11 @@ def about(standing: Standing) -> str:
     if standing.mean_difference is not None:
         cells = len(standing.differences)
         many = f"on average over {cells} cells" if cells > 1 else "in one cell"
-        said.append(f"Ours less the paper's is {signed(standing.mean_difference)} {many}.")
+        half, seeds = standing.half_width, len(standing.by_seed)
+        within = "" if half is None else f" ± {100 * half:.1f}"
+        over = "" if half is None else f" (95 % interval over {seeds} seeds)"
+        mean = signed(standing.mean_difference)
+        said.append(f"Ours less the paper's is {mean}{within} {many}{over}.")
     if standing.mean_luck is not None:
         said.append(
             f"Had the paper printed the best of {TRIALS} settings as good as ours, each on {RUNS} "
