@@ -243,7 +243,7 @@ def _found(search: Search, effort: Effort, added: int, store: Path) -> Found:
     return Found(
         search,
         best,
-        {tried.source: tried for tried in reversed(best) if tried.source},
+        {tried.source: tried for tried in reversed(best) if tried.source in problem.starts},
         counts,
         Tuned(problem.made(best[0].values), column, best[0].accuracy, provenance, column.split),
         tuned_file(store),
