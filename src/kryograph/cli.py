@@ -28,9 +28,11 @@ from kryograph.engine.cost import EPOCHS
 from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import available_memory, measure
 from kryograph.errors import KryographError, UsageError, unknown
+from kryograph.experiments.choice import choose
 from kryograph.experiments.runner import Plan
-from kryograph.experiments.settings import Column, choose, paper_settings
+from kryograph.experiments.settings import Column, paper_settings
 from kryograph.experiments.tables import TABLES
+from kryograph.experiments.tuned import read_tuned, tuned_file
 from kryograph.figures import commands as figures
 from kryograph.report.catalogue import catalogue
 from kryograph.report.terminal import note, progress, show_list, show_result
@@ -103,10 +105,17 @@ def train(
     ] = "validation",
     stop: Annotated[
         str,
-        typer.Option(help="'paper'; 'li' (the printed rows without validation); '200' epochs."),
+        typer.Option(
+            help="'paper'; 'june' (the authors' earlier code); 'text' (as the paper says it); "
+            "'li' (the printed rows without validation); '200' epochs."
+        ),
     ] = "paper",
     settings: Annotated[
-        str, typer.Option(help="'default', or 'paper': those published for this column.")
+        str,
+        typer.Option(
+            help="'default'; 'paper': those published for this column; 'tuned': found for it by a "
+            "search; 'best': those, or the default."
+        ),
     ] = "default",
     overrides: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting: --set hidden=64.")
@@ -125,13 +134,19 @@ def train(
         int | None,
         typer.Option(help="How many runs at once. Default: decided from their cost."),
     ] = None,
+    store: Annotated[
+        Path,
+        typer.Option(envvar="KRYOGRAPH_STORE", help="Your own tuned settings lie beside it."),
+    ] = reproduce.STORE,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Train a system over several seeds and print its test accuracy with a 95 % interval."""
     column = Column(entry(dataset).name, one_split(split, label_rate, per_class), protocol)
     changes = read_pairs(overrides or [])
-    method, source = choose(system_name, column, settings, changes, operator)
+    method, source = choose(
+        system_name, column, settings, changes, operator, read_tuned(tuned_file(store))
+    )
     if settings == "paper":
         row = paper_settings(system_name, column)
         note(f"Settings: {row.source}, {row.column}." + (f" lr is {row.note}." if row.note else ""))

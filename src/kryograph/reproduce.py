@@ -12,11 +12,12 @@ import typer
 
 from kryograph.durations import duration, parse_duration
 from kryograph.errors import UsageError
+from kryograph.experiments.choice import chosen
 from kryograph.experiments.jobs import cores
 from kryograph.experiments.settings import Column
 from kryograph.experiments.sweep import breadth_first, missing, over_budget, seconds_left, sweep
 from kryograph.experiments.tables import Cell, read_table, table
-from kryograph.experiments.tuned import chosen, read_tuned, tuned_file
+from kryograph.experiments.tuned import read_tuned, tuned_file
 from kryograph.report.sweeping import sweeping
 from kryograph.report.terminal import note
 from kryograph.store import Store

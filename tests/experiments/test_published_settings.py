@@ -11,7 +11,6 @@ from kryograph.errors import UsageError
 from kryograph.experiments.settings import (
     Column,
     Published,
-    choose,
     find_published,
     paper_settings,
     published,
@@ -191,47 +190,3 @@ def test_a_missing_column_lists_those_there_are() -> None:
     assert message.endswith(", only for 0.5%, 1%, 3%, public: use --settings default.")
     with pytest.raises(UsageError, match="for synthetic public, validation, nor for any other"):
         paper_settings("snowball", Column("synthetic", "public", "validation"))
-
-
-# Choosing
-
-
-def test_default_settings_are_the_systems_own() -> None:
-    chosen, source = choose("truncated-krylov", CORA_PUBLIC)
-    assert chosen == system("truncated-krylov")
-    assert chosen.operator == "sym"
-    assert source == "default"
-
-
-def test_paper_settings_are_the_rows() -> None:
-    chosen, source = choose("snowball", Column("citeseer", "0.010", "validation"), "paper", {})
-    assert chosen.settings == row_of("snowball", "citeseer", "1%").settings
-    assert chosen.operator == "rw"
-    assert source == "paper"
-
-
-@pytest.mark.parametrize("which", ["default", "paper"])
-def test_changes_come_on_top_and_are_named(which: str) -> None:
-    plain, _ = choose("truncated-krylov", CORA_PUBLIC, which, {})
-    changes = {"hidden": "8", "classifier": "false"}
-    chosen, source = choose("truncated-krylov", CORA_PUBLIC, which, changes)
-    assert chosen.settings == plain.settings.replace({"hidden": 8, "classifier": False})
-    assert chosen.operator == plain.operator
-    assert source == f"{which}, with changed hidden, classifier"
-
-
-@pytest.mark.parametrize("which", ["default", "paper"])
-def test_another_operator_may_be_asked_for(which: str) -> None:
-    for name in ("sym", "rw", "affinity"):
-        assert choose("snowball", CORA_PUBLIC, which, operator=name)[0].operator == name
-
-
-def test_bad_choices_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"Unknown system 'krylov': .* 'truncated-krylov'"):
-        choose("krylov", CORA_PUBLIC, "default", {})
-    with pytest.raises(UsageError, match="Unknown kind of settings 'papr': did you mean 'paper'"):
-        choose("snowball", CORA_PUBLIC, "papr", {})
-    with pytest.raises(UsageError, match="no settings of snowball for synthetic public, valid"):
-        choose("snowball", Column("synthetic", "public", "validation"), "paper", {})
-    with pytest.raises(UsageError, match="Unknown setting 'order'"):
-        choose("snowball", CORA_PUBLIC, "paper", {"order": "3"})

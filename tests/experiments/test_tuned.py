@@ -6,7 +6,7 @@ import pytest
 
 from kryograph.errors import UsageError
 from kryograph.experiments.settings import Column
-from kryograph.experiments.tuned import Tuned, add_tuned, chosen, find_tuned, read_tuned
+from kryograph.experiments.tuned import Tuned, add_tuned, find_tuned, read_tuned
 from kryograph.systems import system
 
 COLUMN = Column("cora", "1%", "validation")
@@ -37,28 +37,6 @@ def test_ones_own_come_first(tmp_path: Path) -> None:
     path = tmp_path / "tuned.toml"
     add_tuned(path, FOUND)
     assert find_tuned("truncated-krylov", COLUMN, read_tuned(path)) == FOUND
-
-
-def test_which_settings_a_cell_has() -> None:
-    name = "truncated-krylov"
-
-    def source(which: str, column: Column = COLUMN, long: bool = False) -> str | None:
-        found = chosen(name, column, which, [FOUND], lambda method: long)
-        return found[1] if found else None
-
-    assert [source(which) for which in ("default", "paper", "tuned", "best")] == [
-        *("default", "paper", "tuned", "tuned")
-    ]
-    assert [source(which, OTHER) for which in ("tuned", "best")] == [None, "default"]
-    assert source("paper", long=True) == "tuned, as the paper's are over budget"
-    assert source("paper", OTHER, long=True) == "default, as the paper's are over budget"
-    assert chosen("gcn", COLUMN, "paper", []) == (system("gcn"), "default")
-    best = chosen(name, COLUMN, "best", [FOUND])
-    assert best is not None
-    assert best[0] == FOUND.system
-    assert chosen(name, Column("cora", "1% leaky", "validation"), "best", [FOUND]) == best
-    with pytest.raises(UsageError, match="Unknown kind of settings 'bets'"):
-        source("bets")
 
 
 @pytest.mark.parametrize(

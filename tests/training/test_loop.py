@@ -121,19 +121,44 @@ class Forgetful(Climber):
         return super().forward(x, L, masks) - lost
 
 
-def test_the_rule_of_li_watches_the_training_step_itself(pair: Task) -> None:
+def forget(task: Task, rule: StopRule) -> tuple[Forgetful, Trained, list[float], int]:
+    """The network, its run, the weights after each epoch, the first step that was right."""
     network = Forgetful()
     weights: list[float] = []
     trained = train(
-        on_task(network, pair),
-        pair,
+        on_task(network, task),
+        task,
         Descent(network.parameters(), lr=1.0, weight_decay=0.0),
-        Conditions(rule=RULES["li"]),
+        Conditions(rule=rule),
         on_epoch=lambda epoch: weights.append(network.w.item()),
     )
     before = [0.0, *weights]  # the weight that each step started from
-    assert trained.kept == next(t for t, w in enumerate(before, 1) if w > 2.2)
+    return network, trained, weights, next(t for t, w in enumerate(before, 1) if w > 2.2)
+
+
+def test_the_rule_of_li_watches_the_training_step_itself(pair: Task) -> None:
+    _, trained, _, right = forget(pair, RULES["li"])
+    assert trained.kept == right
     assert trained.epochs == 200
+
+
+def test_the_rule_of_june_counts_from_a_step_that_is_right_with_dropout(pair: Task) -> None:
+    hidden = replace(pair, labels=np.array([0, UNKNOWN, UNKNOWN]))
+    network, trained, weights, right = forget(hidden, RULES["june"])
+    assert right > 1
+    assert trained.epochs == trained.kept == right + 200
+    assert network.w.item() == weights[-1]
+    _, november, _, _ = forget(hidden, RULES["paper"])
+    assert november.epochs == 1 + 200  # without dropout the first epoch is right
+
+
+def test_the_rule_of_june_keeps_the_last_epoch_only_without_validation_labels(pair: Task) -> None:
+    falling = replace(RULES["june"], patience=3)
+    network, trained, weights, _ = forget(pair, falling)
+    scores = [epoch.validation_accuracy for epoch in trained.history]
+    assert scores[-4:] == [1, 0, 0, 0]
+    assert (trained.kept, trained.epochs) == (len(scores) - 3, len(scores))
+    assert network.w.item() == weights[trained.kept - 1]
 
 
 def test_a_run_of_exactly_so_many_epochs_keeps_the_last(pair: Task) -> None:

@@ -130,3 +130,8 @@ def test_the_rule_of_li_has_200_epochs_whatever_happens() -> None:
 def test_a_number_of_epochs_can_be_asked_for_exactly() -> None:
     watch = follow(exactly(7), [(0.0, 1.0)] * 20)
     assert (watch.epoch, watch.best_epoch) == (7, 7)
+
+
+def test_the_papers_text_has_no_cap_after_the_peak() -> None:
+    assert follow(RULES["text"], [(1.0, 1.0)] * 4000).epoch == 3000
+    assert follow(RULES["text"], [(1.0, 1.0)] + [(0.5, 1.0)] * 4000).epoch == 101

@@ -11,8 +11,9 @@ from torch import nn
 
 from kryograph.data import load
 from kryograph.engine.forward import Forward, Literal, Nodes
+from kryograph.experiments.choice import choose
 from kryograph.experiments.runner import Plan
-from kryograph.experiments.settings import Column, choose
+from kryograph.experiments.settings import Column
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator
 from kryograph.systems.truncated_krylov import TruncatedKrylovSystem

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kryograph.experiments.choice import chosen
 from kryograph.experiments.sweep import STOP, Job
 from kryograph.experiments.tables import Cell
-from kryograph.experiments.tuned import Tuned, chosen, find_tuned
+from kryograph.experiments.tuned import Tuned, find_tuned
 from kryograph.results import Summary, summarise
 from kryograph.store import Row
 

@@ -1,6 +1,6 @@
-"""Settings with their sources: the 81 rows that the paper prints, and our own defaults.
+"""The settings that the paper prints: 81 rows.
 
-The published rows are data (`published_settings.csv`). Numbers stand there as printed; where a
+They are data (`published_settings.csv`). Numbers stand there as printed; where a
 printed number cannot be meant, `lr_read` holds what is used instead and `note` says why. Three
 things that a row does not give are added: one hidden Krylov layer (D4), the classifier C of the
 paper's equation (D2), and the operator of the authors' code, not of the paper's text (D1).
@@ -9,14 +9,13 @@ paper's equation (D2), and the operator of the authors' code, not of the paper's
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
 from kryograph.data.splits import split_name
 from kryograph.errors import UsageError, unknown
-from kryograph.systems import SYSTEMS, System, system
+from kryograph.systems import SYSTEMS
 from kryograph.systems.settings import Settings
 from kryograph.training.protocol import PROTOCOLS
 
@@ -122,40 +121,3 @@ def paper_settings(name: str, column: Column) -> Published:
             "use --settings default."
         )
     return row
-
-
-def choose(
-    name: str,
-    column: Column,
-    which: str = "default",
-    changes: Mapping[str, object] | None = None,
-    operator: str | None = None,
-) -> tuple[System, str]:
-    """A system for a column, and where its settings come from, which goes into every result.
-
-    Args:
-        name: A registered system.
-        column: What it will be run on.
-        which: "default" or "paper".
-        changes: Settings that the user wants otherwise.
-        operator: One that the user wants instead of that of the settings.
-    """
-    if name not in SYSTEMS:
-        raise unknown("system", name, SYSTEMS)
-    if which not in SOURCES:
-        raise unknown("kind of settings", which, SOURCES)
-    chosen = SOURCES[which](name, column)
-    settings = chosen.settings.replace(changes or {})
-    source = f"{which}, with changed {', '.join(changes)}" if changes else which
-    return system(name, settings, operator=operator or chosen.operator), source
-
-
-def _paper(name: str, column: Column) -> System:
-    row = paper_settings(name, column)
-    return system(name, row.settings, operator=row.operator)
-
-
-SOURCES: dict[str, Callable[[str, Column], System]] = {
-    "default": lambda name, column: system(name),
-    "paper": _paper,
-}

@@ -1,4 +1,4 @@
-"""Tuned settings: what searches on validation labels found, as data, and which settings a cell has.
+"""Tuned settings: what searches on validation labels found, as data.
 
 `tuned.toml` comes with kryograph. `kryograph tune` adds to a file of the same form beside the
 results store; where both know a system and a column, the person's own is used.
@@ -9,20 +9,16 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from kryograph.data.splits import LEAKY
 from kryograph.errors import UsageError, unknown
-from kryograph.experiments.settings import Column, find_published
+from kryograph.experiments.settings import Column
 from kryograph.systems import SYSTEMS, System, system
-
-WHICH = ("default", "paper", "tuned", "best")
-"""The settings that a table can be run with."""
 
 _KEYS = (
     *("system", "dataset", "split", "protocol", "operator", "settings"),
@@ -131,41 +127,3 @@ def _entry(given: Mapping[str, Any]) -> Tuned:
         given["provenance"],
         given.get("searched"),
     )
-
-
-def chosen(
-    name: str,
-    column: Column,
-    which: str,
-    tuned: Iterable[Tuned],
-    too_long: Callable[[System], bool] = lambda method: False,
-) -> tuple[System, str] | None:
-    """The settings of a cell and their source, which goes into every row; None if it has none.
-
-    Args:
-        name: The system.
-        column: The column.
-        which: "default"; "paper": those published, the default where there are none; "tuned": those
-            that a search found, and nothing else; "best": those, or the default.
-        tuned: What searches have found.
-        too_long: Whether a published setting would take too long; then it is replaced by the tuned
-            one, or by the default, and the source says so.
-    """
-    if which not in WHICH:
-        raise unknown("kind of settings", which, WHICH)
-    # A leak is measured by the same settings as the honest column that it is compared with.
-    column = replace(column, split=column.split.removesuffix(LEAKY))
-    found = find_tuned(name, column, tuned)
-    default = (system(name), "default")
-    best = (found.system, "tuned") if found else default
-    if which == "tuned":
-        return best if found else None
-    if which == "best":
-        return best
-    row = find_published(name, column) if which == "paper" else None
-    if row is None:
-        return default
-    paper = system(name, row.settings, operator=row.operator)
-    if too_long(paper):
-        return best[0], f"{best[1]}, as the paper's are over budget"
-    return paper, "paper"

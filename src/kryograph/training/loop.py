@@ -113,13 +113,15 @@ def train(
     device = conditions.device
     labels = torch.from_numpy(task.labels.copy()).to(device)
     network, training, scored = forward.network, forward.nodes.training, forward.nodes.scored
-    watch = Watch(conditions.rule)
+    rule = conditions.rule
+    watch = Watch(rule)
     history: list[Epoch] = []
     best = {key: value.clone() for key, value in network.state_dict().items()}
-    unseen = conditions.rule.watch == "nothing" and on_epoch is nobody
+    unseen = rule.watch == "nothing" and on_epoch is nobody
+    last = rule.keep_last and not task.has_validation
     while not watch.over:
         loss, out = _step(forward, labels[training], optimizer, conditions, watch)
-        if unseen and watch.epoch + 1 < conditions.rule.max_epochs:
+        if unseen and watch.epoch + 1 < rule.max_epochs:
             watch.update(0.0, training_accuracy=0.0)
             continue
         network.eval()
@@ -131,19 +133,19 @@ def train(
         validation_accuracy = (
             right[training.numel() :].double().mean().item() if task.has_validation else None
         )
-        score = training_accuracy if validation_accuracy is None else validation_accuracy
-        if conditions.rule.watch == "nothing":
-            score = 0.0
-        elif conditions.rule.watch == "step":
-            score = (out.argmax(dim=1) == labels[training]).double().mean().item()
-        if watch.update(score, training_accuracy):
+        learned = training_accuracy
+        if rule.with_dropout:
+            learned = (out.argmax(dim=1) == labels[training]).double().mean().item()
+        score = learned if validation_accuracy is None else validation_accuracy
+        score = {"score": score, "training": learned, "nothing": 0.0}[rule.watch]
+        if watch.update(score, learned) or last:
             # copies: a reference would follow the weights to the last epoch
             for key, value in network.state_dict().items():
                 best[key].copy_(value)
         history.append(Epoch(watch.epoch, loss.item(), training_accuracy, validation_accuracy))
         on_epoch(history[-1])
     network.load_state_dict(best)
-    return Trained(watch.epoch, watch.best_epoch, tuple(history))
+    return Trained(watch.epoch, watch.epoch if last else watch.best_epoch, tuple(history))
 
 
 def _step(

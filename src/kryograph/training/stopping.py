@@ -1,4 +1,4 @@
-"""When a run ends and which epoch it keeps: the paper's stop rule, and that of Li, Han, Wu (2018).
+"""When a run ends and which epoch it keeps: the paper's stop rule, and others that were in use.
 
 With s_t the watched score after epoch t (validation accuracy, or training accuracy where there is
 no validation) and a_t the accuracy on training nodes, both measured without dropout, a run ends at
@@ -10,6 +10,11 @@ the first of
 
 The epoch that is kept is the last that reached the best score. All of it is the state of one run:
 nothing is carried into the next (deviation D5).
+
+`paper` is that rule with the constants of the authors' code of November 2019. `june` is the code of
+June: training accuracy is that of the training step, with dropout, and all of it has to be right;
+without validation labels the last epoch is kept. `text` is what the paper's text says: there is no
+`after_peak` (deviations D10 and D11).
 
 The rule of Li, Han, Wu, which made the printed rows without validation, has 200 epochs and keeps
 the first that reached the best accuracy of a training step, with dropout (deviation D31).
@@ -31,12 +36,16 @@ class StopRule:
     strict: bool = False
     """Whether a tie with the best score is not enough to be kept."""
     watch: str = "score"
-    """`score`, as above; `step`: the accuracy of the training step, with dropout; `nothing`: every
-    epoch is as good as those before it, and the last one is kept."""
+    """`score`, as above; `training`: training accuracy in any case; `nothing`: every epoch is as
+    good as those before it, and the last one is kept."""
+    with_dropout: bool = False
+    """Whether training accuracy is that of the training step, with dropout."""
+    keep_last: bool = False
+    """Whether the last epoch is kept where there are no validation labels."""
 
     def __post_init__(self) -> None:
-        if self.watch not in ("score", "step", "nothing"):
-            raise ValueError(f"a stop rule watches score, step or nothing: {self}")
+        if self.watch not in ("score", "training", "nothing"):
+            raise ValueError(f"a stop rule watches score, training or nothing: {self}")
         if min(self.max_epochs, self.patience, self.after_peak) < 1:
             raise ValueError(f"a stop rule counts epochs from 1: {self}")
 
@@ -48,7 +57,11 @@ def exactly(epochs: int) -> StopRule:
 
 RULES: dict[str, StopRule] = {
     "paper": StopRule(),
-    "li": StopRule(200, patience=200, after_peak=200, strict=True, watch="step"),
+    "june": StopRule(peak=1.0, with_dropout=True, keep_last=True),
+    "text": StopRule(after_peak=3000),
+    "li": StopRule(
+        200, patience=200, after_peak=200, strict=True, watch="training", with_dropout=True
+    ),
     "200": exactly(200),
 }
 """Rules by name."""

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import pytest
+
+from kryograph.errors import UsageError
+from kryograph.experiments.choice import choose, chosen
+from kryograph.experiments.settings import Column, paper_settings
+from kryograph.experiments.tuned import Tuned
+from kryograph.systems import system
+
+NAME = "truncated-krylov"
+CORA_PUBLIC = Column("cora", "public", "validation")
+COLUMN = Column("cora", "1%", "validation")
+OTHER = Column("cora", "3%", "validation")
+FOUND = Tuned(
+    system(NAME, {"hidden": 100, "classifier": True}, operator="rw"), COLUMN, 0.75, "by a search"
+)
+
+
+def test_which_settings_a_cell_has() -> None:
+    def source(which: str, column: Column = COLUMN, long: bool = False) -> str | None:
+        found = chosen(NAME, column, which, [FOUND], lambda method: long)
+        return found[1] if found else None
+
+    assert [source(which) for which in ("default", "paper", "tuned", "best")] == [
+        *("default", "paper", "tuned", "tuned")
+    ]
+    assert [source(which, OTHER) for which in ("tuned", "best")] == [None, "default"]
+    assert source("paper", long=True) == "tuned, as the paper's are over budget"
+    assert source("paper", OTHER, long=True) == "default, as the paper's are over budget"
+    assert chosen("gcn", COLUMN, "paper", []) == (system("gcn"), "default")
+    best = chosen(NAME, COLUMN, "best", [FOUND])
+    assert best is not None
+    assert best[0] == FOUND.system
+    assert chosen(NAME, Column("cora", "1% leaky", "validation"), "best", [FOUND]) == best
+    with pytest.raises(UsageError, match="Unknown kind of settings 'bets'"):
+        source("bets")
+
+
+# What a person asks for
+
+
+def test_default_settings_are_the_systems_own() -> None:
+    chosen, source = choose("truncated-krylov", CORA_PUBLIC)
+    assert chosen == system("truncated-krylov")
+    assert chosen.operator == "sym"
+    assert source == "default"
+
+
+def test_paper_settings_are_the_rows() -> None:
+    chosen, source = choose("snowball", Column("citeseer", "0.010", "validation"), "paper", {})
+    assert (
+        chosen.settings
+        == paper_settings("snowball", Column("citeseer", "1%", "validation")).settings
+    )
+    assert chosen.operator == "rw"
+    assert source == "paper"
+
+
+@pytest.mark.parametrize("which", ["default", "paper"])
+def test_changes_come_on_top_and_are_named(which: str) -> None:
+    plain, _ = choose("truncated-krylov", CORA_PUBLIC, which, {})
+    changes = {"hidden": "8", "classifier": "false"}
+    chosen, source = choose("truncated-krylov", CORA_PUBLIC, which, changes)
+    assert chosen.settings == plain.settings.replace({"hidden": 8, "classifier": False})
+    assert chosen.operator == plain.operator
+    assert source == f"{which}, with changed hidden, classifier"
+
+
+@pytest.mark.parametrize("which", ["default", "paper"])
+def test_another_operator_may_be_asked_for(which: str) -> None:
+    for name in ("sym", "rw", "affinity"):
+        assert choose("snowball", CORA_PUBLIC, which, operator=name)[0].operator == name
+
+
+def test_bad_choices_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"Unknown system 'krylov': .* 'truncated-krylov'"):
+        choose("krylov", CORA_PUBLIC, "default", {})
+    with pytest.raises(UsageError, match="Unknown kind of settings 'papr': did you mean 'paper'"):
+        choose("snowball", CORA_PUBLIC, "papr", {})
+    with pytest.raises(UsageError, match="no settings of snowball for synthetic public, valid"):
+        choose("snowball", Column("synthetic", "public", "validation"), "paper", {})
+    with pytest.raises(UsageError, match="Unknown setting 'order'"):
+        choose("snowball", CORA_PUBLIC, "paper", {"order": "3"})
+
+
+def test_tuned_settings_are_those_that_a_search_found() -> None:
+    for which in ("tuned", "best"):
+        assert choose(NAME, COLUMN, which, tuned=[FOUND]) == (FOUND.system, "tuned")
+    changed, source = choose(NAME, COLUMN, "tuned", {"order": "3"}, "sym", tuned=[FOUND])
+    assert (changed.settings, changed.operator) == (
+        FOUND.system.settings.replace({"order": 3}),
+        "sym",
+    )
+    assert source == "tuned, with changed order"
+    assert choose(NAME, OTHER, "best", tuned=[FOUND]) == (system(NAME), "default")
+    with pytest.raises(UsageError, match=r"No search has found settings of .* for cora 3%, valid"):
+        choose(NAME, OTHER, "tuned", tuned=[FOUND])
