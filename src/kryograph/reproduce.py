@@ -12,7 +12,7 @@ import typer
 
 from kryograph.durations import duration, parse_duration
 from kryograph.errors import UsageError
-from kryograph.experiments.choice import chosen
+from kryograph.experiments.choice import candidates
 from kryograph.experiments.jobs import cores
 from kryograph.experiments.settings import Column
 from kryograph.experiments.sweep import breadth_first, missing, over_budget, seconds_left, sweep
@@ -40,8 +40,9 @@ Which = Annotated[
     str,
     typer.Option(
         "--settings",
-        help="'best': found on validation labels where that was done, else 'default'; 'tuned': "
-        "only such; 'paper': the published ones.",
+        help="'best': found by searches on validation labels, else 'default'; where a run sees "
+        "validation labels, all of these, and they choose; 'tuned': only those found for the "
+        "column; 'paper': the published ones.",
     ),
 ]
 Budget = Annotated[
@@ -150,7 +151,7 @@ def fill(cells: Sequence[Cell], store: Store, order: Order) -> None:
 
 
 def _methods(cells: Sequence[Cell], store: Store, order: Order) -> list[tuple[System, str, Column]]:
-    """The system of each cell with its settings, and where these are from."""
+    """The system of each cell with all settings that it is run with, and where these are from."""
     tuned, budget = read_tuned(tuned_file(store.path)), parse_duration(order.budget)
     methods = []
     for cell in cells:
@@ -158,8 +159,7 @@ def _methods(cells: Sequence[Cell], store: Store, order: Order) -> list[tuple[Sy
         def too_long(method: System, column: Column = cell.column) -> bool:
             return over_budget(method, column, budget, order.data_dir)
 
-        found = chosen(cell.system, cell.column, order.which, tuned, too_long)
-        if found is not None:
+        for found in candidates(cell.system, cell.column, order.which, tuned, too_long):
             methods.append((*found, cell.column))
     if not methods:
         raise UsageError("None of these cells has tuned settings: use --settings best.")

@@ -53,6 +53,32 @@ def chosen(
     return paper, "paper"
 
 
+def candidates(
+    name: str,
+    column: Column,
+    which: str,
+    tuned: Iterable[Tuned],
+    too_long: Callable[[System], bool] = lambda method: False,
+) -> list[tuple[System, str]]:
+    """All settings that a cell is run with, its own first; none if it has none.
+
+    Where a run sees validation labels, "best" is decided by these: on every split the default's and
+    all that searches found on the data set are run, and `cells.gather` takes those whose validation
+    accuracy is the highest. A leak is measured by one setting, so that nothing else differs.
+    """
+    tuned = tuple(tuned)
+    own = chosen(name, column, which, tuned, too_long)
+    if own is None:
+        return []
+    if which != "best" or column.protocol != "validation" or column.split.endswith(LEAKY):
+        return [own]
+    found = [own, (system(name), "default")]
+    for each in tuned:
+        if each.system.name == name and each.column.dataset == column.dataset:
+            found.append((each.system, f"tuned for {each.column}"))
+    return [pair for k, pair in enumerate(found) if pair[0] not in [m for m, _ in found[:k]]]
+
+
 def choose(
     name: str,
     column: Column,
