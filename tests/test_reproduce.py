@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kryograph.errors import UsageError
+from kryograph.experiments.cells import gather
 from kryograph.experiments.settings import Column
 from kryograph.experiments.tables import Cell, table
-from kryograph.experiments.tuned import Tuned, add_tuned, tuned_file
+from kryograph.experiments.tuned import Tuned, add_tuned, read_tuned, tuned_file
 from kryograph.reproduce import Order, fill, listed, own, reproducer
 from kryograph.store import Store
 from kryograph.systems import system
@@ -36,9 +38,22 @@ def test_what_is_missing_is_done_once(store: Store, capsys: pytest.CaptureFixtur
 def test_tuned_settings_beside_the_store_are_used(store: Store) -> None:
     mine = system("prototypes", {"hops": 3})
     add_tuned(tuned_file(store.path), Tuned(mine, COLUMN, 0.7, "by hand"))
-    fill([QUICK], store, ORDER)
+    fill([QUICK], store, replace(ORDER, which="tuned"))
     [row] = store.rows()
     assert (row.settings["hops"], row.settings_source) == (3, "tuned")
+
+
+def test_the_best_settings_are_all_run_where_validation_labels_can_choose(store: Store) -> None:
+    mine = system("prototypes", {"hops": 3})
+    add_tuned(tuned_file(store.path), Tuned(mine, COLUMN, 0.7, "by hand"))
+    fill([QUICK], store, ORDER)
+    assert [(row.seed, row.settings_source) for row in store.rows()] == [
+        *((0, "tuned"), (0, "default"))
+    ]
+    [result] = gather([QUICK], store.rows(), "best", read_tuned(tuned_file(store.path)))
+    assert (len(result.rows), result.settings) == (1, 2)
+    scores = [row.validation_accuracy for row in store.rows()]
+    assert result.rows[0].validation_accuracy == max(score for score in scores if score)
 
 
 def test_a_cell_without_tuned_settings_is_left_out(store: Store) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -73,12 +74,41 @@ def test_runs_of_other_columns_and_rules_are_not_counted() -> None:
 def test_the_settings_asked_for_are_shown_else_those_with_the_most_runs() -> None:
     tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
     both = [*rows(0.6, 0.61), *rows(0.7, hidden=99)]
-    [best] = gather([CELL], both, "best", tuned)
+    [asked] = gather([CELL], both, "tuned", tuned)
     [default] = gather([CELL], both, "default", tuned)
-    [without] = gather([CELL], rows(0.6, 0.61) + rows(0.5, 0.5, 0.5, hidden=5), "best", tuned)
-    assert [row.test_accuracy for row in best.rows] == [0.7]
+    [without] = gather([CELL], rows(0.6, 0.61) + rows(0.5, 0.5, 0.5, hidden=5), "tuned", tuned)
+    assert [row.test_accuracy for row in asked.rows] == [0.7]
     assert [row.test_accuracy for row in default.rows] == [0.6, 0.61]
     assert len(without.rows) == 3
+
+
+def judged(cell: Cell, *scores: tuple[float, float], **changes: object) -> list[Row]:
+    """Runs with accuracies on validation and on test nodes."""
+    made = rows(*(test for _, test in scores), cell=cell, **changes)
+    return [replace(row, validation_accuracy=v) for row, (v, _) in zip(made, scores, strict=True)]
+
+
+def test_of_several_settings_each_seed_has_what_its_validation_labels_prefer() -> None:
+    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
+    own = judged(CELL, (0.70, 0.60), (0.70, 0.61), (0.70, 0.62), hidden=99)
+    default = judged(CELL, (0.69, 0.90), (0.71, 0.50), (0.70, 0.95))
+    [found] = gather([CELL], default + own, "best", tuned)
+    # Test scores have no say: 0.90 is not taken, 0.50 is. Of equals the column's own is taken.
+    assert [row.test_accuracy for row in found.rows] == [0.60, 0.50, 0.62]
+    assert (found.settings, found.by_one_setting.rows) == (2, tuple(own))
+    assert found.settings_source == "the best of 2 on each split's validation labels"
+    assert found.by_one_setting.settings_source == "by hand"
+    [fewer] = gather([CELL], default + own[:1], "best", tuned)
+    assert [row.test_accuracy for row in fewer.rows] == [0.60, 0.50, 0.95]
+    [one] = gather([CELL], default + own, "tuned", tuned)
+    assert (one.rows, one.by_one_setting) == (tuple(own), one)
+
+
+def test_a_run_that_failed_is_shown_though_other_settings_did_not() -> None:
+    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
+    bad = failed(Job(tuned[0].system, "tuned", CELL.column, 0), ValueError("No."))
+    [found] = gather([CELL], [bad, *rows(0.6)], "best", tuned)
+    assert ([row.test_accuracy for row in found.rows], found.failures) == ([0.6], (bad,))
 
 
 def test_what_a_search_saw_belongs_to_the_column_and_the_settings_that_it_was_made_for() -> None:

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kryograph.errors import UsageError
-from kryograph.experiments.choice import choose, chosen
+from kryograph.experiments.choice import candidates, choose, chosen
 from kryograph.experiments.settings import Column, paper_settings
 from kryograph.experiments.tuned import Tuned
 from kryograph.systems import system
@@ -35,6 +37,27 @@ def test_which_settings_a_cell_has() -> None:
     assert chosen(NAME, Column("cora", "1% leaky", "validation"), "best", [FOUND]) == best
     with pytest.raises(UsageError, match="Unknown kind of settings 'bets'"):
         source("bets")
+
+
+def test_all_settings_of_a_data_set_are_tried_where_validation_labels_can_choose() -> None:
+    elsewhere = Tuned(FOUND.system, Column("citeseer", "1%", "validation"), 0.7, "elsewhere")
+    hidden = replace(COLUMN, protocol="no-validation")
+    other = Tuned(system(NAME, {"hidden": 9}), hidden, 0.7, "without validation labels")
+    again = Tuned(system(NAME, {"hidden": 9}), OTHER, 0.7, "the same again")
+    gcn = Tuned(system("gcn", {"hidden": 9}), COLUMN, 0.7, "another system")
+    known = [gcn, elsewhere, other, again, FOUND]
+
+    def sources(column: Column, which: str = "best") -> list[str]:
+        return [source for _, source in candidates(NAME, column, which, known)]
+
+    assert sources(COLUMN) == ["tuned", "default", "tuned for cora 1%, no-validation"]
+    assert sources(CORA_PUBLIC) == [
+        *("default", "tuned for cora 1%, no-validation", "tuned for cora 1%, validation")
+    ]
+    assert sources(hidden) == sources(COLUMN, "tuned") == ["tuned"]
+    assert sources(replace(COLUMN, split="1% leaky")) == ["tuned"]
+    assert sources(COLUMN, "paper") == ["paper"]
+    assert sources(CORA_PUBLIC, "tuned") == []
 
 
 # What a person asks for

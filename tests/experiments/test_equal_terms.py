@@ -91,6 +91,7 @@ def test_baselines_that_are_missing_are_counted() -> None:
         "seeds": 1,
         "mean_luck": None,
         "mean_searched": None,
+        "mean_by_one_setting": None,
         "columns": 1,
         "columns_won": 1,
         "columns_clearly_won": 0,
@@ -98,6 +99,19 @@ def test_baselines_that_are_missing_are_counted() -> None:
         "columns_incomplete": 1,
         "far_below": [],
     }
+
+
+def test_a_choice_among_settings_counts_beside_the_paper_but_not_beside_baselines() -> None:
+    scores = {("snowball", "Cora 1%"): [0.60, 0.62], ("gcn", "Cora 1%"): [0.65, 0.67]}
+    made = [each for each in cells(scores) if each.rows]
+    one = next(each for each in made if each.cell.system == "snowball")
+    chosen = tuple(replace(row, test_accuracy=(row.test_accuracy or 0) + 0.1) for row in one.rows)
+    several = replace(one, rows=chosen, settings=2, alone=one.rows)
+    [found] = standings([several if each is one else each for each in made])
+    assert found.differences == pytest.approx((0.71 - 0.70,))
+    assert found.by_seed == pytest.approx((0.0, 0.02))
+    assert found.mean_alone == found.as_dict()["mean_by_one_setting"] == pytest.approx(-0.09)
+    assert found.leads[0].margin == pytest.approx(-0.05)  # 0.71 would be ahead of 0.66
 
 
 def test_proposals_are_not_each_others_baselines() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kryograph.experiments.choice import chosen
+from kryograph.experiments.choice import candidates
 from kryograph.experiments.sweep import STOP, Job
 from kryograph.experiments.tables import Cell
 from kryograph.experiments.tuned import Tuned, find_tuned
@@ -17,7 +17,7 @@ from kryograph.store import Row
 
 @dataclass(frozen=True)
 class CellResult:
-    """A cell and its runs, by one setting; those that failed apart."""
+    """A cell and its runs, one for each seed; those that failed apart."""
 
     cell: Cell
     rows: tuple[Row, ...]
@@ -25,12 +25,22 @@ class CellResult:
     searched: float | None = None
     """Accuracy of its settings on the splits that chose them, if a search of this very column did,
     by labels that training did not see."""
+    settings: int = 1
+    """How many there are; of several, every row has those that its validation labels prefer."""
+    alone: tuple[Row, ...] = ()
+    """Where there are several: the runs by the first of them, whatever validation labels say. Other
+    systems have one, so that these are what comparisons with them are of."""
 
     @property
     def summary(self) -> Summary | None:
         """Of the test scores, if there are any."""
         scores = [row.test_accuracy for row in self.rows if row.test_accuracy is not None]
         return summarise(scores) if scores else None
+
+    @property
+    def by_one_setting(self) -> CellResult:
+        """The same cell by the first of its settings."""
+        return replace(self, rows=self.alone, settings=1) if self.settings > 1 else self
 
     @property
     def difference(self) -> float | None:
@@ -56,6 +66,8 @@ class CellResult:
     @property
     def settings_source(self) -> str | None:
         """Where the settings of its runs come from."""
+        if self.settings > 1:
+            return f"the best of {self.settings} on each split's validation labels"
         rows = self.rows or self.failures
         return rows[0].settings_source if rows else None
 
@@ -86,7 +98,8 @@ def gather(
     """The cells with their runs.
 
     If a cell was run with several settings, those asked for are shown; if it was not run with these
-    at all, the settings with the most runs.
+    at all, the settings with the most runs. Where several are asked for, every seed has the run
+    whose validation accuracy is the highest: test scores have no say.
     """
     tuned = tuple(tuned)
     runs: dict[tuple[str, str, str, str], dict[str, list[Row]]] = defaultdict(dict)
@@ -98,18 +111,38 @@ def gather(
     for cell in cells:
         column = cell.column
         there = runs[cell.system, column.dataset, column.split, column.protocol]
-        wanted = chosen(cell.system, column, which, tuned)
-        asked = digest = Job(*wanted, column, seed=0).setting_digest if wanted else ""
-        if digest not in there:
-            digest = max(there, key=lambda key: len(there[key]), default="")
-        found = sorted(there.get(digest, []), key=lambda row: row.seed)
-        good = tuple(row for row in found if row.error is None)
-        seeds = {row.seed for row in good}
-        bad = tuple(row for row in found if row.error is not None and row.seed not in seeds)
-        known = wanted is not None and wanted[1] == "tuned" and digest == asked
-        searched = _searched(find_tuned(cell.system, column, tuned)) if known else None
-        results.append(CellResult(cell, good, bad, searched))
+        wanted = candidates(cell.system, column, which, tuned)
+        asked = [Job(*each, column, seed=0).setting_digest for each in wanted]
+        digests = [digest for digest in asked if digest in there]
+        if not digests and there:
+            digests = [max(there, key=lambda key: len(there[key]))]
+        found = {digest: _by_seed(there[digest]) for digest in digests}
+        good = [{seed: r for seed, r in each.items() if r.error is None} for each in found.values()]
+        known = digests == asked and [source for _, source in wanted] == ["tuned"]
+        results.append(
+            CellResult(
+                cell,
+                tuple(_preferred(good)),
+                tuple(r for each in found.values() for r in each.values() if r.error is not None),
+                _searched(find_tuned(cell.system, column, tuned)) if known else None,
+                len(digests),
+                tuple(good[0].values()) if len(good) > 1 else (),
+            )
+        )
     return results
+
+
+def _by_seed(rows: Iterable[Row]) -> dict[int, Row]:
+    """The run of each seed; one that failed gives way to one that did not."""
+    ordered = sorted(rows, key=lambda row: (row.seed, row.error is None))
+    return {row.seed: row for row in ordered}
+
+
+def _preferred(settings: Sequence[Mapping[int, Row]]) -> Iterator[Row]:
+    """For each seed the run with the highest validation accuracy; of equals the first."""
+    for seed in sorted({seed for runs in settings for seed in runs}):
+        there = [runs[seed] for runs in settings if seed in runs]
+        yield max(there, key=lambda row: row.validation_accuracy or 0.0)
 
 
 def _searched(found: Tuned | None) -> float | None:

@@ -142,10 +142,13 @@ class Comparison:
 
 
 def scores(result: CellResult) -> Scores:
-    """The scores of a cell's runs, by split; a run whose split is not known is left out."""
+    """The scores of a cell's runs by one setting, by split; a run of an unknown one is left out.
+
+    By one setting, since not every system has several to choose from.
+    """
     return {
         (row.seed, row.split_digest): row.test_accuracy
-        for row in result.rows
+        for row in result.by_one_setting.rows
         if row.test_accuracy is not None and row.split_digest
     }
 

@@ -1,7 +1,8 @@
 """The paper's claims on equal terms: its proposals beside what it prints, and beside baselines.
 
 A proposal is compared with each baseline over the splits that both were run on, by the same
-protocol and stop rule: that it comes first is said only of columns in which it does so here.
+protocol and stop rule and with one setting each: that it comes first is said only of columns in
+which it does so here.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ class Standing:
     searched: tuple[tuple[float, float], ...]
     """Less the paper's, for each cell whose settings were searched for in its column: on the splits
     that chose them, and on those of the table."""
+    alone: tuple[float, ...]
+    """Ours less the paper's by one setting for a column, if in some cells there are several."""
     far_below: tuple[tuple[str, float], ...]
     """Columns, and how far below the paper."""
     leads: tuple[Lead, ...]
@@ -79,6 +82,11 @@ class Standing:
             return None
         where_chosen, here = zip(*self.searched, strict=True)
         return fmean(where_chosen), fmean(here)
+
+    @property
+    def mean_alone(self) -> float | None:
+        """Over the cells."""
+        return fmean(self.alone) if self.alone else None
 
     @property
     def wins(self) -> tuple[Lead, ...]:
@@ -110,6 +118,7 @@ class Standing:
             "seeds": len(self.by_seed),
             "mean_luck": self.mean_luck,
             "mean_searched": self.mean_searched,
+            "mean_by_one_setting": self.mean_alone,
             "columns": len(self.leads),
             "columns_won": len(self.wins),
             "columns_clearly_won": len(self.clear_wins),
@@ -140,9 +149,17 @@ def _standing(name: str, results: Sequence[CellResult]) -> Standing:
             for r in own
             if r.searched is not None and r.cell.paper is not None and r.difference is not None
         ),
+        _alone(own),
         tuple((heading, d) for heading, d in known if round(d, DIGITS) < FAR),
         tuple(lead for lead in leads if lead is not None),
     )
+
+
+def _alone(cells: Sequence[CellResult]) -> tuple[float, ...]:
+    if all(cell.settings < 2 for cell in cells):
+        return ()
+    found = (cell.by_one_setting.difference for cell in cells)
+    return tuple(difference for difference in found if difference is not None)
 
 
 def _by_seed(cells: Sequence[CellResult]) -> tuple[float, ...]:

@@ -108,6 +108,8 @@ def about(standing: Standing) -> str:
         over = "" if half is None else f" (95 % interval over {seeds} seeds)"
         mean = signed(standing.mean_difference)
         said.append(f"Ours less the paper's is {mean}{within} {many}{over}.")
+    if standing.mean_alone is not None:
+        said.append(f"By one setting for each column it is {signed(standing.mean_alone)}.")
     if standing.mean_luck is not None:
         said.append(
             f"Had the paper printed the best of {TRIALS} settings as good as ours, each on {RUNS} "
@@ -123,10 +125,10 @@ def about(standing: Standing) -> str:
     if standing.leads:
         won, clear = len(standing.wins), len(standing.clear_wins)
         beyond = f" ({clear} of them beyond chance)" if won else ""
+        subject = "By one setting, as they have, it" if standing.alone else "It"
         said.append(
-            f"It beats every baseline in {won} of {_columns(len(standing.leads))}{beyond}; on "
-            f"average it is "
-            f"{_place(standing.mean_margin or 0.0)} the best of them."
+            f"{subject} beats every baseline in {won} of {_columns(len(standing.leads))}{beyond}; "
+            f"on average it is {_place(standing.mean_margin or 0.0)} the best of them."
         )
     if standing.incomplete:
         said.append(
