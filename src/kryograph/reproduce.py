@@ -41,13 +41,13 @@ Which = Annotated[
     typer.Option(
         "--settings",
         help="'best': found by searches on validation labels, else 'default'; where a run sees "
-        "validation labels, all of these, and they choose; 'tuned': only those found for the "
-        "column; 'paper': the published ones.",
+        "validation labels, all of these and the paper's, and they choose; 'tuned': only those "
+        "found for the column; 'paper': the published ones.",
     ),
 ]
 Budget = Annotated[
     str,
-    typer.Option(help="Published settings that would take longer per run are replaced."),
+    typer.Option(help="Published settings that would take longer per run are left out."),
 ]
 Jobs = Annotated[int | None, typer.Option(help="How many runs at once. Default: one per core.")]
 Retry = Annotated[bool, typer.Option("--retry", help="Repeat the runs that failed.")]
@@ -77,7 +77,7 @@ def reproducer(name: str) -> Callable[..., None]:
         columns: Columns = None,
         runs: Runs = 10,
         which: Which = "best",
-        budget: Budget = "5m",
+        budget: Budget = "1m",
         jobs: Jobs = None,
         retry: Retry = False,
         store: StoreFile = STORE,
@@ -95,7 +95,7 @@ def own(
     file: Annotated[Path, typer.Argument(help="TOML with title, source, protocol, columns, …")],
     runs: Runs = 10,
     which: Which = "best",
-    budget: Budget = "5m",
+    budget: Budget = "1m",
     jobs: Jobs = None,
     retry: Retry = False,
     store: StoreFile = STORE,

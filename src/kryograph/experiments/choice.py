@@ -62,9 +62,10 @@ def candidates(
 ) -> list[tuple[System, str]]:
     """All settings that a cell is run with, its own first; none if it has none.
 
-    Where a run sees validation labels, "best" is decided by these: on every split the default's and
-    all that searches found on the data set are run, and `cells.gather` takes those whose validation
-    accuracy is the highest. A leak is measured by one setting, so that nothing else differs.
+    Where a run sees validation labels, "best" is decided by these: on every split the default's,
+    the published ones unless they take too long, and all that searches found on the data set are
+    run, and `cells.gather` takes those whose validation accuracy is the highest. A leak is measured
+    by one setting, so that nothing else differs.
     """
     tuned = tuple(tuned)
     own = chosen(name, column, which, tuned, too_long)
@@ -73,6 +74,9 @@ def candidates(
     if which != "best" or column.protocol != "validation" or column.split.endswith(LEAKY):
         return [own]
     found = [own, (system(name), "default")]
+    paper = chosen(name, column, "paper", tuned, too_long)
+    if paper is not None and paper[1] == "paper":
+        found.append(paper)
     for each in tuned:
         if each.system.name == name and each.column.dataset == column.dataset:
             found.append((each.system, f"tuned for {each.column}"))
