@@ -96,7 +96,7 @@ def test_of_several_settings_each_seed_has_what_its_validation_labels_prefer() -
     # Test scores have no say: 0.90 is not taken, 0.50 is. Of equals the column's own is taken.
     assert [row.test_accuracy for row in found.rows] == [0.60, 0.50, 0.62]
     assert (found.settings, found.by_one_setting.rows) == (2, tuple(own))
-    assert found.settings_source == "the best of 2 on each split's validation labels"
+    assert found.settings_source == "the best of up to 2 on each split's validation labels"
     assert found.by_one_setting.settings_source == "by hand"
     [fewer] = gather([CELL], default + own[:1], "best", tuned)
     assert [row.test_accuracy for row in fewer.rows] == [0.60, 0.50, 0.95]

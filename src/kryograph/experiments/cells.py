@@ -67,7 +67,7 @@ class CellResult:
     def settings_source(self) -> str | None:
         """Where the settings of its runs come from."""
         if self.settings > 1:
-            return f"the best of {self.settings} on each split's validation labels"
+            return f"the best of up to {self.settings} on each split's validation labels"
         rows = self.rows or self.failures
         return rows[0].settings_source if rows else None
 
