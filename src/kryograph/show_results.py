@@ -14,7 +14,7 @@ import typer
 from kryograph.errors import KryographError, UsageError
 from kryograph.experiments.cells import CellResult, gather
 from kryograph.experiments.compare import Comparison, paired, rank_columns
-from kryograph.experiments.equal_terms import standings
+from kryograph.experiments.equal_terms import standings, together
 from kryograph.experiments.tables import TABLES, Table, read_table, table
 from kryograph.experiments.tuned import read_tuned, tuned_file
 from kryograph.report.rank_diagram import rank_svg, rank_text, show_comparisons
@@ -227,7 +227,7 @@ def _shown(
         part = tuple(result for result in found if result.cell in wanted)
         # How a proposal stands depends on all systems, whether they are shown or not.
         standing = [s for s in standings(found) if s.system in {r.cell.system for r in part}]
-        shown.append(Shown(where, part, tuple(standing)))
+        shown.append(Shown(where, part, (*standing, *together(part))))
     if not shown and problem is not None:
         raise problem
     return shown

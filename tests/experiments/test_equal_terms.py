@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings
+from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings, together
 from kryograph.experiments.selection import luck_of_the_best
 from kryograph.experiments.tables import TABLES, table
 from made_runs import MIXED, cells
@@ -35,6 +35,16 @@ def test_standings_by_hand() -> None:
     assert krylov.wins == (first,)
     assert krylov.mean_margin == pytest.approx(0.0)
     assert krylov.incomplete == 0
+
+
+def test_the_proposals_together_are_all_their_cells() -> None:
+    [found] = together(cells(MIXED))
+    each = by_name(standings(cells(MIXED)))
+    separate = (*each["snowball"].differences, *each["truncated-krylov"].differences)
+    assert found.differences == pytest.approx(separate)
+    assert found.far_below == (("truncated-krylov, Cora 3%", pytest.approx(-0.06)),)
+    assert found.leads == ()
+    assert together(cells({("snowball", "Cora 1%"): [0.7], ("gcn", "Cora 1%"): [0.6]})) == []
 
 
 def test_the_interval_is_that_of_seeds_which_all_cells_have() -> None:

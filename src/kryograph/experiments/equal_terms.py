@@ -19,6 +19,9 @@ from kryograph.experiments.selection import luck_of_the_best
 PROPOSALS = ("linear-snowball", "snowball", "truncated-krylov")
 """The systems that the paper proposes; in its tables all others are baselines."""
 
+TOGETHER = "together"
+"""The name of all proposals as one."""
+
 FAR = -0.04
 """A cell that is further below the paper's value than this wants an explanation."""
 
@@ -130,13 +133,29 @@ class Standing:
 
 def standings(results: Sequence[CellResult]) -> list[Standing]:
     """The standing of each proposal among the cells of one table; of those that were run."""
-    made = (_standing(name, results) for name in PROPOSALS)
+    made = []
+    for name in PROPOSALS:
+        own = [result for result in results if result.cell.system == name]
+        made.append(_standing(name, own, results, [r.cell.heading for r in own]))
     return [each for each in made if each.differences or each.leads]
 
 
-def _standing(name: str, results: Sequence[CellResult]) -> Standing:
-    own = [result for result in results if result.cell.system == name]
-    known = [(r.cell.heading, r.difference) for r in own if r.difference is not None]
+def together(results: Sequence[CellResult]) -> list[Standing]:
+    """All proposals beside the paper, as if they were one; nothing if there are not several."""
+    own = [r for r in results if r.cell.system in PROPOSALS and r.difference is not None]
+    if len({result.cell.system for result in own}) < 2:
+        return []
+    return [_standing(TOGETHER, own, (), [str(r.cell) for r in own])]
+
+
+def _standing(
+    name: str,
+    own: Sequence[CellResult],
+    results: Sequence[CellResult],
+    headings: Sequence[str],
+) -> Standing:
+    pairs = zip(headings, own, strict=True)
+    known = [(heading, r.difference) for heading, r in pairs if r.difference is not None]
     spreads = (r.summary.std for r in own if r.summary is not None and r.difference is not None)
     leads = (_lead(result, results) for result in own)
     return Standing(
