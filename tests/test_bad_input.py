@@ -95,7 +95,7 @@ def check(said: str, expected: str, notes: str | None = None) -> None:
         ([*SYNTHETIC, "--set", "optimizer=sgd"], r"'optimizer' 'sgd'.*adam, rmsprop"),
         ([*SYNTHETIC, "--set", "classifier=perhaps"], r"'classifier' takes true or false"),
         ([*SYNTHETIC, "--settings", "paper"], r"prints no settings of truncated-krylov for synth"),
-        ([*SYNTHETIC, "--settings", "tuned"], r"No search has found settings of truncated-krylov f"),
+        ([*SYNTHETIC, "--settings", "tuned"], r"No search has found settings of truncated-kry"),
         (
             ["train", "--label-rate", "2%", "--settings", "paper"],
             r"no settings of truncated-krylov for cora 2%, validation, only for 0\.5%, 1%, 3%, pub",
