@@ -78,7 +78,7 @@ def test_misuse_costs_no_run(store: Store, order: Order, said: str) -> None:
 
 def test_a_published_setting_over_budget_gives_way(store: Store) -> None:
     """534 million weights: the widest cell of the paper."""
-    wide = table("table1").part(["truncated-krylov"], ["Cora 0.5%"])
+    wide = table("table1").part(["snowball"], ["Cora 4%"])
     from kryograph.reproduce import _methods
 
     [(_, within, _)] = _methods(wide, store, Order(1, "paper", "10000h", 1, False, None))

@@ -82,6 +82,12 @@ def test_the_settings_asked_for_are_shown_else_those_with_the_most_runs() -> Non
     assert len(without.rows) == 3
 
 
+def test_what_was_not_run_gives_way_to_the_columns_own_settings() -> None:
+    many = rows(0.5, 0.5, 0.5, hidden=5)
+    [default] = gather([CELL], many + rows(0.6, 0.61), "tuned")
+    assert [row.test_accuracy for row in default.rows] == [0.6, 0.61]
+
+
 def judged(cell: Cell, *scores: tuple[float, float], **changes: object) -> list[Row]:
     """Runs with accuracies on validation and on test nodes."""
     made = rows(*(test for _, test in scores), cell=cell, **changes)

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kryograph.experiments.choice import candidates
+from kryograph.experiments.settings import Column
 from kryograph.experiments.sweep import STOP, Job
 from kryograph.experiments.tables import Cell
 from kryograph.experiments.tuned import Tuned, find_tuned
 from kryograph.results import Summary, summarise
 from kryograph.store import Row
+from kryograph.systems import System
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,9 @@ def gather(
     """The cells with their runs.
 
     If a cell was run with several settings, those asked for are shown; if it was not run with these
-    at all, the settings with the most runs. Where several are asked for, every seed has the run
-    whose validation accuracy is the highest: test scores have no say.
+    at all, the best for its column; if not with these either, those with the most runs. Where
+    several are asked for, every seed has the run whose validation accuracy is the highest: test
+    scores have no say.
     """
     tuned = tuple(tuned)
     runs: dict[tuple[str, str, str, str], dict[str, list[Row]]] = defaultdict(dict)
@@ -112,10 +115,11 @@ def gather(
         column = cell.column
         there = runs[cell.system, column.dataset, column.split, column.protocol]
         wanted = candidates(cell.system, column, which, tuned)
-        asked = [Job(*each, column, seed=0).setting_digest for each in wanted]
-        digests = [digest for digest in asked if digest in there]
-        if not digests and there:
-            digests = [max(there, key=lambda key: len(there[key]))]
+        asked = _digests(wanted, column)
+        else_own = _digests(candidates(cell.system, column, "best", tuned)[:1], column)
+        most = sorted(there, key=lambda key: -len(there[key]))
+        shown = (asked, else_own, most[:1])
+        digests = next(filter(None, ([d for d in each if d in there] for each in shown)), [])
         found = {digest: _by_seed(there[digest]) for digest in digests}
         good = [{seed: r for seed, r in each.items() if r.error is None} for each in found.values()]
         known = digests == asked and [source for _, source in wanted] == ["tuned"]
@@ -130,6 +134,10 @@ def gather(
             )
         )
     return results
+
+
+def _digests(settings: Iterable[tuple[System, str]], column: Column) -> list[str]:
+    return [Job(*each, column, seed=0).setting_digest for each in settings]
 
 
 def _by_seed(rows: Iterable[Row]) -> dict[int, Row]:
