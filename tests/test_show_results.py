@@ -14,7 +14,7 @@ import pytest
 
 from kryograph import show_results as commands
 from kryograph.store import Store, read_csv
-from made_runs import MIXED, NASTY, filled, rows
+from tests.made_runs import MIXED, NASTY, filled, rows
 
 Call = Callable[..., tuple[int, str, str]]
 

@@ -218,7 +218,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_store import ROW
+from tests.test_store import ROW
 from kryograph.store import Store
 for seed in range(int(sys.argv[3]), int(sys.argv[3]) + 60):
     Store(Path(sys.argv[1])).add(replace(ROW, seed=seed))
@@ -226,9 +226,9 @@ for seed in range(int(sys.argv[3]), int(sys.argv[3]) + 60):
 
 
 def test_several_processes_write_at_once(store: Store) -> None:
-    here = str(Path(__file__).parent)
+    root = str(Path(__file__).parents[1])
     writers = [
-        subprocess.Popen([sys.executable, "-c", ADD_MANY, str(store.path), here, str(first)])
+        subprocess.Popen([sys.executable, "-c", ADD_MANY, str(store.path), root, str(first)])
         for first in (0, 30, 60)
     ]
     assert [writer.wait() for writer in writers] == [0, 0, 0]

@@ -12,7 +12,7 @@ from kryograph.nn import GCN
 from kryograph.nn.gat import GAT
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED
+from tests.layers import MIXED
 
 FEATURES, CLASSES = 6, 3
 GRAPH = replace(MIXED, features=sp.random_array((MIXED.n, FEATURES), density=0.5, rng=0).tocsr())

@@ -13,7 +13,7 @@ from kryograph.graph import Graph
 from kryograph.nn import Snowball, TruncatedKrylov, krylov_blocks
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, WEIGHTED, seeded
+from tests.layers import MIXED, WEIGHTED, seeded
 
 FEATURES, HIDDEN, CLASSES = 6, 5, 3
 GRAPHS = pytest.mark.parametrize("graph", [MIXED, WEIGHTED], ids=["mixed", "weighted"])

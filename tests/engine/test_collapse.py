@@ -10,7 +10,7 @@ from kryograph.engine.hops import Hops
 from kryograph.nn import Snowball
 from kryograph.operators import from_edge_index, operator
 from kryograph.sparse import WIDE
-from layers import MIXED, OPERATORS, dense, directed, seeded
+from tests.layers import MIXED, OPERATORS, dense, directed, seeded
 
 FEATURES, HIDDEN = 3, 4
 

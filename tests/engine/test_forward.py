@@ -20,7 +20,7 @@ from kryograph.nn import Snowball, TruncatedKrylov
 from kryograph.nn.functional import Matrix
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from layers import OPERATORS, FixedMasks, check_same, evaluated, gradients_of, seeded, trained
+from tests.layers import OPERATORS, FixedMasks, check_same, evaluated, gradients_of, seeded, trained
 
 FEATURES, CLASSES = 5, 3
 GRAPH = toy.disjoint(toy.path(12), toy.isolated(1), toy.star(5), toy.two_cliques(4))

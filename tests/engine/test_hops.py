@@ -9,7 +9,7 @@ from kryograph.data import toy
 from kryograph.engine.hops import Hops
 from kryograph.graph import Graph
 from kryograph.operators import Operator, from_edge_index, operator
-from layers import MIXED, Case, cases, directed
+from tests.layers import MIXED, Case, cases, directed
 
 
 def hops_of(graph: Graph | Operator, nodes: list[int], hops: int) -> Hops:

@@ -24,7 +24,7 @@ from kryograph.sparse import SparseMatrix
 from kryograph.systems import system
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
-from layers import Case, FixedMasks, cases, check_run, random, seeded
+from tests.layers import Case, FixedMasks, cases, check_run, random, seeded
 
 NETWORKS: dict[str, tuple[type[Layered], type[Forward], dict[str, Any]]] = {
     "truncated Krylov": (TruncatedKrylov, KrylovForward, {"order": 4, "layers": 2}),

@@ -19,7 +19,7 @@ from kryograph.engine.products import Blocks, Horner, Rows
 from kryograph.nn import TruncatedKrylov
 from kryograph.operators import operator
 from kryograph.sparse import WIDE
-from layers import Case, FixedMasks, cases, check_run, seeded
+from tests.layers import Case, FixedMasks, cases, check_run, seeded
 
 networks = st.fixed_dictionaries(
     {

@@ -14,7 +14,7 @@ from kryograph.engine.products import Blocks, Horner, Product, Rows, applied, ch
 from kryograph.nn.functional import Matrix
 from kryograph.operators import Operator, from_edge_index, operator
 from kryograph.sparse import WIDE, SparseMatrix
-from layers import directed
+from tests.layers import directed
 
 GRAPH = toy.disjoint(toy.path(12), toy.isolated(1), toy.star(5))
 """Eighteen nodes; along the path a few hops do not reach everything."""

@@ -21,7 +21,7 @@ from kryograph.nn import Snowball
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
 from kryograph.sparse import WIDE
-from layers import MIXED, OPERATORS, Case, FixedMasks, cases, check_run, seeded
+from tests.layers import MIXED, OPERATORS, Case, FixedMasks, cases, check_run, seeded
 
 networks = st.fixed_dictionaries(
     {

@@ -20,7 +20,7 @@ from kryograph.experiments.compare import (
     rank_columns,
     signed_rank_p,
 )
-from made_runs import cells
+from tests.made_runs import cells
 
 thousandths = st.integers(0, 1000).map(lambda k: k / 1000)
 pairs_of_scores = st.lists(st.tuples(thousandths, thousandths), min_size=2, max_size=12)

@@ -7,7 +7,7 @@ import pytest
 from kryograph.experiments.equal_terms import PROPOSALS, Standing, standings, together
 from kryograph.experiments.selection import luck_of_the_best
 from kryograph.experiments.tables import TABLES, table
-from made_runs import MIXED, cells
+from tests.made_runs import MIXED, cells
 
 
 def by_name(found: list[Standing]) -> dict[str, Standing]:

@@ -16,7 +16,7 @@ from kryograph.krylov.parts import Parts
 from kryograph.krylov.weighted import Weighted, symmetric
 from kryograph.operators import Operator, from_edge_index, operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, WEIGHTED, dense, seeded
+from tests.layers import MIXED, OPERATORS, WEIGHTED, dense, seeded
 
 GRAPHS = {
     "cycle": toy.cycle(9),

@@ -14,7 +14,7 @@ from kryograph.nn import adversarial as module
 from kryograph.nn.adversarial import Every, Stored, divergence, perturbed
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, close, random, seeded
+from tests.layers import MIXED, close, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

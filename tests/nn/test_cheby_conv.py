@@ -11,7 +11,7 @@ from kryograph.nn.cheby import ChebyConv, ChebyNet
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
 from kryograph.systems import system
-from layers import MIXED, close, edge_index_of, random
+from tests.layers import MIXED, close, edge_index_of, random
 
 pytestmark = pytest.mark.usefixtures("double")
 

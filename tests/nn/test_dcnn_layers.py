@@ -11,7 +11,7 @@ from kryograph.nn.dcnn import DCNN, ScalesConv
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
 from kryograph.systems.dcnn import KeptRows
-from layers import MIXED, OPERATORS, Case, cases, check_run, close, random
+from tests.layers import MIXED, OPERATORS, Case, cases, check_run, close, random
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -23,7 +23,7 @@ from kryograph.nn.deep_krylov import (
 )
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, FixedMasks, close, dense, edge_index_of, random, seeded
+from tests.layers import MIXED, OPERATORS, FixedMasks, close, dense, edge_index_of, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

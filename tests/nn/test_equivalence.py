@@ -15,7 +15,7 @@ from torch import Tensor
 from kryograph.data import toy
 from kryograph.nn import KrylovConv, Snowball, krylov_blocks
 from kryograph.operators import operator
-from layers import OPERATORS
+from tests.layers import OPERATORS
 
 FEATURES, HIDDEN, CLASSES = 2, 3, 4
 GRAPH = toy.disjoint(toy.path(11), toy.isolated(1), toy.two_cliques(5), toy.star(7))

@@ -9,7 +9,7 @@ from kryograph.data import toy
 from kryograph.nn.fingerprint import FingerprintConv
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, close, edge_index_of, random
+from tests.layers import MIXED, close, edge_index_of, random
 
 pytestmark = pytest.mark.usefixtures("double")
 

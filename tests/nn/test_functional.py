@@ -25,7 +25,7 @@ from kryograph.nn.functional import (
 )
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import FixedMasks, close, seeded
+from tests.layers import FixedMasks, close, seeded
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

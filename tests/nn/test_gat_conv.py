@@ -11,7 +11,7 @@ from kryograph.nn.functional import Masks
 from kryograph.nn.gat import GAT, GATConv
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, close, edge_index_of, random, seeded
+from tests.layers import MIXED, close, edge_index_of, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

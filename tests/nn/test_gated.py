@@ -11,7 +11,7 @@ from kryograph.errors import UsageError
 from kryograph.nn.gated import Gated, LinearMessage, PairMessage
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, FixedMasks, close, edge_index_of, random, seeded
+from tests.layers import MIXED, OPERATORS, FixedMasks, close, edge_index_of, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -15,7 +15,7 @@ from kryograph.nn.functional import Masks
 from kryograph.nn.snowball import SnowballConv
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, FixedMasks, close, dense, directed, random, seeded
+from tests.layers import MIXED, OPERATORS, FixedMasks, close, dense, directed, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

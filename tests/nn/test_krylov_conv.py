@@ -13,7 +13,17 @@ from kryograph.graph import Graph
 from kryograph.nn.krylov import KrylovConv, TruncatedKrylov, krylov_blocks
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, WEIGHTED, close, dense, directed, edge_index_of, random, seeded
+from tests.layers import (
+    MIXED,
+    OPERATORS,
+    WEIGHTED,
+    close,
+    dense,
+    directed,
+    edge_index_of,
+    random,
+    seeded,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 

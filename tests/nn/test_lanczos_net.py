@@ -17,7 +17,16 @@ from kryograph.nn.ada_lanczos_net import AdaLanczosNet, Edges
 from kryograph.nn.lanczos_net import FILTERS, LanczosConv, LanczosNet, PowerFilter
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, OPERATORS, WEIGHTED, FixedMasks, dense, edge_index_of, random, seeded
+from tests.layers import (
+    MIXED,
+    OPERATORS,
+    WEIGHTED,
+    FixedMasks,
+    dense,
+    edge_index_of,
+    random,
+    seeded,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 

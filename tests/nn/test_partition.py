@@ -9,7 +9,7 @@ from kryograph.graph import Graph
 from kryograph.nn.gated import Gated
 from kryograph.nn.partition import Partition, flood_fill, hubs, partitioned
 from kryograph.operators import operator
-from layers import MIXED, OPERATORS, close, edge_index_of, random, seeded
+from tests.layers import MIXED, OPERATORS, close, edge_index_of, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -8,7 +8,7 @@ from torch_geometric.nn import SAGEConv as Theirs
 from kryograph.nn.sage import SAGEConv, unit_relu
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import MIXED, close, edge_index_of, random
+from tests.layers import MIXED, close, edge_index_of, random
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -16,7 +16,7 @@ from kryograph.nn import Snowball, SnowballConv
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
-from layers import (
+from tests.layers import (
     MIXED,
     OPERATORS,
     WEIGHTED,

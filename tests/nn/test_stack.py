@@ -10,7 +10,7 @@ from kryograph.nn.functional import Masks, Matrix
 from kryograph.nn.stack import Stack
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from layers import WEIGHTED, FixedMasks, close, edge_index_of, random, seeded
+from tests.layers import WEIGHTED, FixedMasks, close, edge_index_of, random, seeded
 
 pytestmark = pytest.mark.usefixtures("double")
 

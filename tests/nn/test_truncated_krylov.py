@@ -15,7 +15,7 @@ from kryograph.nn.functional import Masks
 from kryograph.nn.krylov import TruncatedKrylov, krylov_blocks
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from layers import (
+from tests.layers import (
     MIXED,
     OPERATORS,
     WEIGHTED,

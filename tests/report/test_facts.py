@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from labelled_graphs import fitted
 
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.choice import HeldOut
@@ -18,6 +17,7 @@ from kryograph.report.facts import (
     most_frequent,
     set_sizes,
 )
+from tests.report.labelled_graphs import fitted
 
 # A path of four, a pair, and a node alone.
 GRAPH = Graph.from_edges([[0, 1, 2, 4], [1, 2, 3, 5]], n=7)

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from labelled_graphs import NASTY, fitted, large, page_of, renamed
 
 from kryograph.graph import UNKNOWN
 from kryograph.labelling.fit import Labelled
 from kryograph.report import nodes
 from kryograph.report.quality import confusion_matrix
 from kryograph.report.sections import FIRST_SUGGESTIONS
+from tests.report.labelled_graphs import NASTY, fitted, large, page_of, renamed
 
 VOID = {"meta", "input", "link", "img", "br", "hr"}
 

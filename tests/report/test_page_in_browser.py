@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from labelled_graphs import NASTY, fitted, large, page_of, places, renamed
 
 from kryograph.graph import UNKNOWN
 from kryograph.labelling.fit import Labelled
 from kryograph.report.colours import class_colours
+from tests.report.labelled_graphs import NASTY, fitted, large, page_of, places, renamed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -11,7 +11,7 @@ import pytest
 from kryograph.experiments.equal_terms import standings
 from kryograph.report.results_page import results_page
 from kryograph.report.results_text import Shown
-from made_runs import MIXED, NASTY, cells, small
+from tests.made_runs import MIXED, NASTY, cells, small
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -10,7 +10,7 @@ from kryograph.experiments.equal_terms import standings
 from kryograph.report.one_file import asset, policy
 from kryograph.report.results_page import results_page
 from kryograph.report.results_text import Shown
-from made_runs import MIXED, NASTY, cells, small
+from tests.made_runs import MIXED, NASTY, cells, small
 
 
 def page() -> str:

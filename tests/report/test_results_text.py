@@ -25,7 +25,7 @@ from kryograph.report.results_text import (
     signed,
     sources,
 )
-from made_runs import MIXED, NASTY, cells, small
+from tests.made_runs import MIXED, NASTY, cells, small
 
 Capture = pytest.CaptureFixture[str]
 

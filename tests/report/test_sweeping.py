@@ -9,7 +9,7 @@ from rich.console import Console
 from kryograph.report import sweeping as module
 from kryograph.report import terminal
 from kryograph.report.sweeping import sweeping
-from made_runs import rows
+from tests.made_runs import rows
 
 ROW = replace(rows({("gcn", "Cora 1%"): [0.5]})[0], seconds=2.0)
 

@@ -6,7 +6,7 @@ import pytest
 from kryograph.data import toy
 from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.systems import system
-from layers import dense
+from tests.layers import dense
 
 
 def task_of(graph: Graph, labels: dict[int, int], classes: int = 2) -> Task:

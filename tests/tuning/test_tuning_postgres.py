@@ -13,12 +13,20 @@ from pathlib import Path
 
 import optuna
 import pytest
-from toy_problems import COLUMN, SHORT, Meeting, exit_code, forked, on_three_splits, toy
 
 from kryograph.errors import KryographError
 from kryograph.tuning.search import Search
 from kryograph.tuning.storage import opened
 from kryograph.tuning.trials import Effort
+from tests.tuning.toy_problems import (
+    COLUMN,
+    SHORT,
+    Meeting,
+    exit_code,
+    forked,
+    on_three_splits,
+    toy,
+)
 
 pytest.importorskip("psycopg", reason="there is no driver for PostgreSQL")
 

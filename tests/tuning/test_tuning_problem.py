@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from toy_problems import COLUMN, SHORT, SPLIT, toy
 
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
@@ -16,6 +15,7 @@ from kryograph.training.loop import Conditions
 from kryograph.training.protocol import PROTOCOLS
 from kryograph.training.stopping import StopRule
 from kryograph.tuning.problem import FIRST_SEED, Problem, lessons
+from tests.tuning.toy_problems import COLUMN, SHORT, SPLIT, toy
 
 HIDDEN = replace(COLUMN, protocol="no-validation")
 

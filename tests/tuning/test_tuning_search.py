@@ -10,18 +10,6 @@ from typing import Any
 import optuna
 import pytest
 from sqlalchemy import event
-from toy_problems import (
-    COLUMN,
-    SHORT,
-    SPLIT,
-    Parabola,
-    Slow,
-    Trouble,
-    exit_code,
-    forked,
-    on_three_splits,
-    toy,
-)
 
 from kryograph.data import Dataset
 from kryograph.errors import UsageError
@@ -34,6 +22,18 @@ from kryograph.tuning.problem import Lesson, Problem
 from kryograph.tuning.search import Search, Tried
 from kryograph.tuning.storage import opened, sqlite_address
 from kryograph.tuning.trials import BY, SAMPLERS, Effort
+from tests.tuning.toy_problems import (
+    COLUMN,
+    SHORT,
+    SPLIT,
+    Parabola,
+    Slow,
+    Trouble,
+    exit_code,
+    forked,
+    on_three_splits,
+    toy,
+)
 
 Open = Callable[..., Search]
 

@@ -8,7 +8,6 @@ from typing import Any
 import optuna
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
-from toy_problems import exit_code, forked
 
 from kryograph.errors import KryographError, UsageError
 from kryograph.tuning import storage
@@ -20,6 +19,7 @@ from kryograph.tuning.storage import (
     shown,
     sqlite_address,
 )
+from tests.tuning.toy_problems import exit_code, forked
 
 
 def failure(address: str) -> KryographError:
