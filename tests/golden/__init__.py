@@ -1,0 +1,1 @@
+"""Golden values: numbers, names and files that must not change unless somebody means it."""
