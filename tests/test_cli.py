@@ -166,6 +166,7 @@ def test_published_settings_with_changes(cora: Dataset, inside: Inside) -> None:
     assert found["paper"] == 0.8319
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_the_other_options_reach_the_run(citeseer: Dataset, inside: Inside) -> None:
     arguments = ["train", "--dataset", "citeseer", *CHEAP, "--seeds", "1", "--json"]
     plain, err = inside(*arguments)
