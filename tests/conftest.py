@@ -41,6 +41,17 @@ settings.register_profile(
 settings.load_profile("kryograph")
 
 
+SLOW_FIXTURES = {"browser", "real_files"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what opens a browser or needs real data as slow."""
+    for item in items:
+        if not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
+
+
 def _or_skip(get: Callable[[], T]) -> T:
     try:
         return get()

@@ -14,7 +14,6 @@ from kryograph.engine.cost import Rates
 from kryograph.engine.machine import (
     available_memory,
     bfloat16_fault,
-    check_bfloat16,
     describe,
     measure,
 )

@@ -20,6 +20,8 @@ from kryograph.tuning.search import Search
 from kryograph.tuning.storage import opened
 from kryograph.tuning.trials import Effort
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("psycopg", reason="there is no driver for PostgreSQL")
 
 SECRET = "not-to-be-seen"

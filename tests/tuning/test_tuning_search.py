@@ -35,6 +35,8 @@ from kryograph.tuning.search import Search, Tried
 from kryograph.tuning.storage import opened, sqlite_address
 from kryograph.tuning.trials import BY, SAMPLERS, Effort
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Search]
 
 
