@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from kryograph import cli
 from kryograph.data import Dataset, fetch, load
 from kryograph.data.sources import RawFiles
+from kryograph.engine.machine import BFLOAT16_PRODUCTS, bfloat16_fault
 from kryograph.errors import KryographError
 from kryograph.results import Result
 from kryograph.training.protocol import Run
@@ -38,6 +39,17 @@ settings.register_profile(
     derandomize=os.environ.get("CI") == "true",
 )
 settings.load_profile("kryograph")
+
+
+SLOW_FIXTURES = {"browser", "real_files"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what opens a browser or needs real data as slow."""
+    for item in items:
+        if not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("slow")
 
 
 def _or_skip(get: Callable[[], T]) -> T:
@@ -99,6 +111,14 @@ def citeseer_files(real_files: dict[str, RawFiles], tmp_path: Path) -> Path:
     for path in real_files["citeseer"].paths:
         shutil.copy(path, folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def bfloat16() -> None:
+    """Products in bfloat16 work here; without them tests are skipped."""
+    fault = bfloat16_fault(BFLOAT16_PRODUCTS)
+    if fault is not None:
+        pytest.skip(fault)
 
 
 @pytest.fixture

@@ -191,6 +191,7 @@ def start(*arguments: str, **changes: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("cache", "offline")
 def test_without_network_and_cache_three_ways_are_named() -> None:
     code, said = start("train", KRYOGRAPH_DATA="")
@@ -203,6 +204,7 @@ def test_without_network_and_cache_three_ways_are_named() -> None:
     assert code == 1
 
 
+@pytest.mark.slow
 def test_misuse_in_a_process_of_its_own() -> None:
     code, said = start(*SYNTHETIC, "--set", "dropout=1")
     check(said, "'dropout' must be at least 0 and less than 1; it is 1.0")

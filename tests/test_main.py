@@ -3,6 +3,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 STOPPED_AT_TORCH = """
 import sys
 from kryograph.__main__ import main
@@ -32,6 +34,7 @@ def test_the_package_itself_loads_no_library() -> None:
     assert ended.stdout.startswith("False ")
 
 
+@pytest.mark.slow
 def test_what_the_package_offers_is_there() -> None:
     asked = "import kryograph; print(all(getattr(kryograph, name) for name in kryograph.__all__))"
     ended = subprocess.run(

@@ -50,6 +50,7 @@ def tables(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     return write_tables(data, tmp_path_factory.mktemp("tables"))
 
 
+@pytest.mark.slow
 def test_from_two_tables_to_predictions_a_page_and_a_model(
     run: Run, tables: tuple[Path, Path], data: Dataset, tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_named_system_and_json(run: Run, tables: tuple[Path, Path], tmp_path: 
     assert low < summary["held_out_accuracy"]["mean"] < high
 
 
+@pytest.mark.slow
 def test_a_search_changes_settings_only_for_the_better(
     run: Run, tables: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_search_changes_settings_only_for_the_better(
     assert set(summary["settings"]) == {"hops", "sharpness", "rounds", "pull"}
 
 
+@pytest.mark.slow
 def test_an_output_that_exists_is_kept_unless_asked(
     run: Run, tables: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 import torch
 from typer.testing import CliRunner
 
 import kryograph as kg
 from kryograph import cli
 from kryograph.data import Dataset
+
+pytestmark = pytest.mark.slow
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 

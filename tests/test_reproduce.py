@@ -14,6 +14,8 @@ from kryograph.reproduce import Order, fill, listed, own, reproducer
 from kryograph.store import Store
 from kryograph.systems import system
 
+pytestmark = pytest.mark.slow
+
 COLUMN = Column("synthetic", "2%", "validation")
 QUICK = Cell("mine", "prototypes", "Synthetic 2%", COLUMN, 0.5)
 ORDER = Order(runs=1, which="best", budget="5m", jobs=1, retry=False, data_dir=None)

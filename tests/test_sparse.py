@@ -149,6 +149,7 @@ def test_mixed_precision_stays_outside(dtype: torch.dtype) -> None:
     assert torch.equal(x.grad, column_sums[:, None].expand(3, 2))
 
 
+@pytest.mark.usefixtures("bfloat16")
 def test_a_network_trains_in_mixed_precision() -> None:
     matrix = sparse(LOPSIDED, torch.float32)
     weight = random(2, 2, dtype=torch.float32).requires_grad_()

@@ -16,6 +16,8 @@ from kryograph.systems.truncated_krylov import TruncatedKrylovSystem
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
 
+pytestmark = pytest.mark.slow
+
 FIELDS = {
     "setting",
     "engine_seconds",

@@ -20,6 +20,8 @@ from pyarrow import parquet
 from kryograph.data.tables import read_tables
 from kryograph.errors import UsageError
 
+pytestmark = pytest.mark.slow
+
 EDGES = "source,target,weight\na,b,1\nb,c,2.5\nc,d,1\n"
 NODES = "id,age,colour,title,topic\na,1,red,one two,x\nb,2,blue,two three,\nc,,red,,y\nd,4,,four,\n"
 

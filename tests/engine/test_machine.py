@@ -1,15 +1,27 @@
 from __future__ import annotations
 
 import platform
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+from kryograph.data import synthetic_citations
 from kryograph.engine import machine
 from kryograph.engine.cost import Rates
-from kryograph.engine.machine import available_memory, describe, measure
+from kryograph.engine.machine import (
+    available_memory,
+    bfloat16_fault,
+    describe,
+    measure,
+)
+from kryograph.errors import UsageError
+from kryograph.graph import Split
+from kryograph.systems import system
+from kryograph.training.loop import Conditions
+from kryograph.training.stopping import StopRule
 
 GIB = 2**30
 UNLIMITED_V1 = 9223372036854771712
@@ -150,6 +162,58 @@ def test_this_machine_has_some_left() -> None:
     left, whole = available_memory(), describe()["memory_bytes"]
     assert left is not None
     assert 0 < left < whole
+
+
+# bfloat16
+
+DIES = "import os, signal; os.kill(os.getpid(), signal.SIGILL)"
+DIES_WITH_AMX = f"import os; 'ONEDNN_MAX_CPU_ISA' in os.environ or exec({DIES!r})"
+RAISES = "raise RuntimeError('could not create a primitive')"
+REFUSAL = "Products in bfloat16 do not work on this processor"
+ILLEGAL = signal.strsignal(signal.SIGILL)
+
+
+def test_products_that_work_are_no_fault() -> None:
+    assert bfloat16_fault("pass") is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
+def test_products_that_die_by_a_signal_are_a_fault() -> None:
+    assert bfloat16_fault(DIES) == f"{REFUSAL} ({ILLEGAL}): use --precision float32."
+
+
+def test_products_that_raise_are_a_fault() -> None:
+    cause = "RuntimeError: could not create a primitive"
+    assert bfloat16_fault(RAISES) == f"{REFUSAL} ({cause}): use --precision float32."
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals")
+def test_the_variable_that_helps_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    assert bfloat16_fault(DIES_WITH_AMX) == (
+        f"{REFUSAL} ({ILLEGAL}): use --precision float32, or start the program without "
+        "AMX, where they work: ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 kryograph train …"
+    )
+
+
+def test_products_are_tried_once(tmp_path: Path) -> None:
+    program = f"open({str(tmp_path / 'runs')!r}, 'a').write('.')"
+    assert bfloat16_fault(program) is None
+    assert bfloat16_fault(program) is None
+    assert (tmp_path / "runs").read_text() == "."
+
+
+def test_a_run_is_refused_before_it_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "BFLOAT16_PRODUCTS", RAISES)
+    task = synthetic_citations(n=120, classes=3, words=30).task(
+        Split("by hand", range(30), range(30, 60), range(60, 120))
+    )
+    method, rule = system("gcn"), StopRule(max_epochs=1)
+    with pytest.raises(UsageError, match=REFUSAL):
+        method.fit(task, conditions=Conditions(rule, precision="bfloat16"))
+    with pytest.raises(UsageError, match=REFUSAL):
+        method.estimate(task, Conditions(rule, precision="bfloat16"))
+    assert method.fit(task, conditions=Conditions(rule)).epochs == 1
 
 
 # Description

@@ -20,6 +20,8 @@ from kryograph.report import terminal
 from kryograph.training.loop import Diverged, Epoch
 from kryograph.training.protocol import Run
 
+pytestmark = pytest.mark.slow
+
 Tell = Callable[[Epoch], None]
 
 

@@ -15,6 +15,8 @@ from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.protocol import Run, run
 from kryograph.training.stopping import StopRule
 
+pytestmark = pytest.mark.slow
+
 METHOD = system("linear-snowball", {"hidden": 4})
 SHORT = Conditions(rule=StopRule(max_epochs=3))
 

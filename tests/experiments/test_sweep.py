@@ -33,6 +33,8 @@ from kryograph.systems import system
 from kryograph.training.loop import Diverged
 from kryograph.training.protocol import run
 
+pytestmark = pytest.mark.slow
+
 QUICK = system("prototypes")
 COLUMN = Column("synthetic", "1%", "validation")
 OTHER = Column("synthetic", "public", "no-validation")
@@ -58,8 +60,8 @@ def store(tmp_path: Path) -> Store:
 
 
 def timeless(rows: list[Row]) -> list[Row]:
-    """What does not depend on when and how fast a run was."""
-    same: dict[str, Any] = {"seconds": 0.0, "peak_bytes": 0, "finished": ""}
+    """What does not depend on when and how fast a run was, nor on commits made in between."""
+    same: dict[str, Any] = {"seconds": 0.0, "peak_bytes": 0, "finished": "", "revision": ""}
     return sorted((replace(row, **same) for row in rows), key=lambda row: row.key)
 
 

@@ -165,6 +165,7 @@ def test_every_command_has_an_example(run: Run) -> None:
         assert "Example: kryograph " + " ".join(command) in out
 
 
+@pytest.mark.slow
 def test_the_command_line_starts_without_what_draws() -> None:
     test = "import sys, kryograph.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", test], check=False).returncode == 0

@@ -71,6 +71,7 @@ def test_it_is_not_a_gcn_otherwise(name: str, task: Task) -> None:
     assert np.abs(found - plain).max() > 1e-4
 
 
+@pytest.mark.usefixtures("bfloat16")
 @BOTH
 def test_mixed_precision_keeps_the_penalty(name: str, task: Task) -> None:
     form = planned(name, task, Conditions(precision="bfloat16"))

@@ -324,6 +324,7 @@ def test_a_device_that_holds_no_numbers_is_refused() -> None:
         Conditions(device="meta")
 
 
+@pytest.mark.usefixtures("bfloat16")
 @pytest.mark.parametrize("name", ["linear-snowball", "snowball", "truncated-krylov"])
 def test_bfloat16_differs_and_is_about_as_good(name: str) -> None:
     data = replace(synthetic_citations(n=300, classes=3, words=60, signal=0.8), public=SPLIT)

@@ -14,6 +14,8 @@ from kryograph.experiments.tuned import find_tuned, read_tuned
 from kryograph.tuning import commands
 from kryograph.tuning.problem import Problem
 
+pytestmark = pytest.mark.slow
+
 Call = Callable[..., tuple[int, str, str]]
 
 LP = ["lp", "--dataset", "synthetic", "--jobs", "1"]

@@ -28,6 +28,8 @@ from tests.tuning.toy_problems import (
     toy,
 )
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("psycopg", reason="there is no driver for PostgreSQL")
 
 SECRET = "not-to-be-seen"

@@ -35,6 +35,8 @@ from tests.tuning.toy_problems import (
     toy,
 )
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Search]
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import time
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,9 +80,19 @@ class Trouble(Parabola):
             if self.what == "is stopped":
                 raise KeyboardInterrupt
             if self.what == "is killed":
+                # A trial that never had a heartbeat is not known to be dead.
+                wait_for_heartbeat(self.file.with_name("one.sqlite"))
                 os.kill(os.getpid(), signal.SIGKILL)
                 time.sleep(60)
         return super().score(method, lesson, on_epoch)
+
+
+def wait_for_heartbeat(database: Path) -> None:
+    """Wait until a running trial of the study has its first heartbeat, which a thread writes."""
+    query = "select 1 from trial_heartbeats join trials using (trial_id) where state = 'RUNNING'"
+    with closing(sqlite3.connect(database, timeout=60)) as connection:
+        while connection.execute(query).fetchone() is None:
+            time.sleep(0.01)
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,14 @@
-"""The machine: how fast it is, how much memory is left on it, and what to call it."""
+"""The machine: its speed, the memory left on it, whether bfloat16 works, and its description."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
-from collections.abc import Callable, Iterator
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +16,7 @@ from time import perf_counter
 import torch
 
 from kryograph.engine.cost import Rates
+from kryograph.errors import UsageError
 
 SIDE = 1024
 """Rows and columns of the matrices whose product is timed."""
@@ -24,6 +28,25 @@ LAUNCHES = 500
 V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes")
 V2 = ("memory.max", "memory.current")
 """Where control groups keep their limit and its use."""
+
+BFLOAT16_PRODUCTS = """
+import torch
+for threads in (torch.get_num_threads(), 1):
+    torch.set_num_threads(threads)
+    for rows, inner, columns in ((2, 2, 2), (300, 60, 16), (1024, 512, 64)):
+        x, weight = torch.ones(rows, inner), torch.ones(inner, columns, requires_grad=True)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            product = x @ weight
+        product.float().sum().backward()
+"""
+"""A program that multiplies as networks do in mixed precision.
+
+With one thread and with several, torch chooses other kernels; small products are not left to
+oneDNN, large ones are.
+"""
+
+WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
+"""The environment in which oneDNN does not use AMX; it is read once, before the first product."""
 
 
 def measure() -> Rates:
@@ -98,6 +121,55 @@ def _cached(group: Path) -> int:
     counts = dict(line.split() for line in _read(group / "memory.stat").splitlines())
     # Version 1 has both, the second without the groups inside; version 2 has the second only.
     return int(counts.get("total_inactive_file", counts.get("inactive_file", 0)))
+
+
+def check_bfloat16() -> None:
+    """Refuse bfloat16 on a processor whose bfloat16 products crash."""
+    fault = bfloat16_fault(BFLOAT16_PRODUCTS)
+    if fault is not None:
+        raise UsageError(fault)
+
+
+@cache
+def bfloat16_fault(program: str) -> str | None:
+    """A sentence that says why bfloat16 products do not work here; None if they do.
+
+    Some virtual machines announce Intel's AMX but cannot execute it: there a product ends the whole
+    process by a signal, so it is tried in another one. This takes a few seconds the first time.
+
+    Args:
+        program: What the other process runs: `BFLOAT16_PRODUCTS`.
+    """
+    cause = _cause_of_death(program, {})
+    if cause is None:
+        return None
+    fault = f"Products in bfloat16 do not work on this processor ({cause}): use --precision float32"
+    if _cause_of_death(program, WITHOUT_AMX) is not None:
+        return f"{fault}."
+    assignments = " ".join(f"{name}={value}" for name, value in WITHOUT_AMX.items())
+    return (
+        f"{fault}, or start the program without AMX, where they work: "
+        f"{assignments} kryograph train …"
+    )
+
+
+def _cause_of_death(program: str, environment: Mapping[str, str]) -> str | None:
+    """What ended a Python program in a process of its own; None if it ran to its end."""
+    done = subprocess.run(
+        # -P: a file torch.py in the current folder is not imported.
+        [sys.executable, "-P", "-c", program],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    if done.returncode == 0:
+        return None
+    if done.returncode < 0:
+        return signal.strsignal(-done.returncode) or f"signal {-done.returncode}"
+    lines = done.stderr.split("\n")
+    return next((line for line in reversed(lines) if line), f"exit code {done.returncode}")
 
 
 def describe() -> dict[str, object]:

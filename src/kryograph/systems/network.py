@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from kryograph.engine.estimate import Estimate, estimate
 from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.engine.machine import available_memory
+from kryograph.engine.machine import available_memory, check_bfloat16
 from kryograph.graph import Graph, Task
 from kryograph.nn.functional import Masks, Matrix
 from kryograph.operators import Operator, operator
@@ -92,6 +92,8 @@ class NetworkSystem(System):
 
     def _planned(self, task: Task, conditions: Conditions, masks: Masks) -> Forward:
         """The network and how it is computed; the weights have no storage yet."""
+        if conditions.precision == "bfloat16" and torch.device(conditions.device).type == "cpu":
+            check_bfloat16()
         x = features_on_device(task.graph, conditions.device)
         L = self.diffusion(task.graph)
         with torch.device("meta"):
