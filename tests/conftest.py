@@ -21,8 +21,8 @@ from kryograph.data import Dataset, fetch, load
 from kryograph.data.sources import RawFiles
 from kryograph.engine.machine import BFLOAT16_PRODUCTS, bfloat16_fault
 from kryograph.errors import KryographError
-from kryograph.results import Result
-from kryograph.training.protocol import Run
+from kryograph.runs.perform import Run
+from kryograph.runs.runner import Result
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from kryograph.data import toy
 from kryograph.engine.forward import Forward, Nodes
 from kryograph.graph import Graph
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator, from_edge_index, operator
 from kryograph.sparse import SparseMatrix
 from kryograph.training.optimizers import optimizer
@@ -103,7 +103,7 @@ class FixedMasks(Masks):
 class Case:
     """Something to train on: features, an operator, whose logits are asked for, labels."""
 
-    x: Matrix
+    x: NodeFeatures
     L: Operator
     nodes: Nodes
     labels: Tensor
@@ -129,7 +129,7 @@ def cases(draw: st.DrawFn, dtype: torch.dtype = torch.float64) -> Case:
     else:
         L = operator(Graph.from_edges(ends, n, weights=weights), name)
     values = rng.standard_normal((n, draw(st.integers(1, 6), label="features")))
-    x: Matrix = torch.from_numpy(values).to(dtype)
+    x: NodeFeatures = torch.from_numpy(values).to(dtype)
     if draw(st.booleans(), label="sparse"):
         few = sp.csr_array(values * (rng.random(values.shape) < 0.3))
         x = SparseMatrix.from_scipy(few, dtype=dtype)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kryograph.experiments.cells import CellResult, gather
-from kryograph.experiments.sweep import Job
-from kryograph.experiments.tables import Table, parse_table
-from kryograph.store import Row, Store
+from kryograph.experiments.result_tables import ResultTable, parse_result_table
+from kryograph.runs.job import Job
+from kryograph.runs.store import Row, Store
 from kryograph.systems import system
 
 NASTY = "<script>alert(1)</script> | `x` & [bold]y[/]"
@@ -31,9 +31,9 @@ truncated-krylov = [72.0, 76.0, 62.0]
 """
 
 
-def small() -> Table:
+def small() -> ResultTable:
     """Four systems in three columns of two data sets."""
-    return parse_table(SMALL, "small", "small.toml")
+    return parse_result_table(SMALL, "small", "small.toml")
 
 
 Scores = Mapping[tuple[str, str], Sequence[float | str]]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from kryograph.data import DATASETS, Dataset, load
     from kryograph.graph import Graph, Split, Task
     from kryograph.operators import Operator, operator
+    from kryograph.runs.perform import final_score
     from kryograph.systems import SYSTEMS, Fit, System, system
-    from kryograph.training.protocol import final_score
 
 __version__ = version("kryograph")
 
@@ -43,7 +43,7 @@ _WHERE = {
     "graph": ("Graph", "Split", "Task"),
     "operators": ("Operator", "operator"),
     "systems": ("SYSTEMS", "Fit", "System", "system"),
-    "training.protocol": ("final_score",),
+    "runs.perform": ("final_score",),
 }
 
 

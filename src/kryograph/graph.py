@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Features: TypeAlias = "npt.NDArray[np.floating] | sp.csr_array"
-Matrix: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
+MatrixLike: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
 
 UNKNOWN = -1
 """The label of a node whose class is not known, or not to be seen."""
@@ -110,7 +110,7 @@ class Graph:
         n: int,
         *,
         weights: npt.ArrayLike | None = None,
-        features: Matrix | None = None,
+        features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
         """The undirected graph of a 2 × E list of node pairs, given in one direction or both.
@@ -178,7 +178,7 @@ class Graph:
         cls,
         adjacency: sp.sparray | sp.spmatrix,
         *,
-        features: Matrix | None = None,
+        features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
         """The graph of a square matrix of weights; what is not symmetric is made so."""
@@ -191,7 +191,7 @@ class Graph:
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, *, weight: str = "weight", features: Matrix | None = None
+        cls, graph: Any, *, weight: str = "weight", features: MatrixLike | None = None
     ) -> Graph:
         """The graph of a networkx one, its nodes in their order there, named by their text.
 
@@ -211,7 +211,7 @@ class Graph:
     @classmethod
     def from_tables(cls, edges: Path | str, nodes: Path | str | None = None, **how: Any) -> Graph:
         """The graph of two tables, or of a file; see `kryograph.data.tables.read_tables`."""
-        from kryograph.data.tables import read_tables  # reading lies above graphs
+        from kryograph.data.tables import read_tables
 
         path = None if nodes is None else Path(nodes)
         return read_tables(Path(edges), path, **{"label": None, **how}).graph
@@ -378,7 +378,7 @@ def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
     return copy
 
 
-def _as_features(features: Matrix) -> Features:
+def _as_features(features: MatrixLike) -> Features:
     copy = _canonical(features) if sp.issparse(features) else np.array(features)
     return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
 

@@ -25,7 +25,7 @@ from kryograph.graph import Graph
 from kryograph.systems import Fit, System, system
 from kryograph.systems.base import Probabilities, Weights
 
-FORMAT = 1
+MODEL_FORMAT = 1
 """The number of this form of folder; a reader knows its own and those before it."""
 
 DESCRIPTION, WEIGHTS = "model.json", "weights.safetensors"
@@ -87,7 +87,7 @@ class Model:
             raise UsageError(f"{folder} exists already: choose another folder.")
         packed = save({name: value.contiguous() for name, value in self.weights.items()})
         description = {
-            "format": FORMAT,
+            "format": MODEL_FORMAT,
             "kryograph": version("kryograph"),
             "system": self.system.name,
             "operator": self.system.operator,
@@ -160,10 +160,11 @@ def _described(folder: Path) -> dict[str, Any]:
     form = said.get("format") if isinstance(said, dict) else None
     if type(form) is not int or form < 1:
         raise UsageError(f"{path} does not describe a kryograph model.")
-    if form > FORMAT:
+    if form > MODEL_FORMAT:
         raise UsageError(
             f"{path} is of format {form}, written by kryograph {said.get('kryograph')}; this "
-            f"is {version('kryograph')}, which reads up to format {FORMAT}. Install a newer one."
+            f"is {version('kryograph')}, which reads up to format {MODEL_FORMAT}. Install a "
+            "newer one."
         )
     return said  # type: ignore[no-any-return]
 

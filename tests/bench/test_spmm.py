@@ -7,9 +7,16 @@ import scipy.sparse as sp
 import torch
 
 from kryograph.bench import spmm as bench
-from kryograph.bench.spmm import OURS, THEIRS, compare, products, random_operator, spmm
+from kryograph.bench.spmm import (
+    OURS,
+    THEIRS,
+    compare_products,
+    measure_spmm,
+    products,
+    random_operator,
+)
 from kryograph.engine import cost
-from kryograph.engine.machine import measure
+from kryograph.engine.machine import measure_rates
 
 FIELDS = {
     "nodes",
@@ -50,19 +57,19 @@ def test_all_compute_the_same_product(width: int) -> None:
 
 
 def test_a_row_by_its_own_numbers() -> None:
-    row = compare(random_operator(300), 8, budget=0)
+    row = compare_products(random_operator(300), 8, budget=0)
     assert set(row) == FIELDS
     ours = row["kryograph_seconds"]
     for name in THEIRS:
         assert row[f"speedup_{name}"] == row[f"{name}_seconds"] / ours
-    moved = cost.spmm(row["nnz"], 300, 8).kernels[0].bytes
-    assert row["copy_fraction"] == pytest.approx(moved / ours / measure().bytes)
+    moved = cost.spmm_cost(row["nnz"], 300, 8).kernels[0].bytes
+    assert row["copy_fraction"] == pytest.approx(moved / ours / measure_rates().bytes)
     assert 0 < row["difference"] < 1e-6
 
 
 def test_messages_that_are_too_large_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "MOST_MESSAGES", 100)
-    row = compare(random_operator(300), 8, budget=0)
+    row = compare_products(random_operator(300), 8, budget=0)
     assert set(row) == FIELDS
     assert row["messages_seconds"] is None
     assert row["speedup_messages"] is None
@@ -71,9 +78,9 @@ def test_messages_that_are_too_large_are_left_out(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.usefixtures("small")
 def test_the_sizes_of_a_quick_run_and_a_whole_one() -> None:
-    quick = spmm(quick=True)
+    quick = measure_spmm(quick=True)
     assert [(row["nodes"], row["width"]) for row in quick] == [(300, 8), (300, 64)]
-    whole = spmm()
+    whole = measure_spmm()
     sizes = [(n, width) for n in (300, 600) for width in (8, 64, 256)]
     assert [(row["nodes"], row["width"]) for row in whole] == sizes
     assert all(math.isfinite(value) for row in [*quick, *whole] for value in row.values())

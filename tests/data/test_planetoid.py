@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from kryograph.data import Dataset, load
-from kryograph.data.planetoid import Papers, read_cora, read_pickles
+from kryograph.data.planetoid import CitationGraph, read_cora, read_pickles
 from kryograph.data.sources import Form, RawFiles
 from kryograph.graph import UNKNOWN, Graph, digest
 
@@ -107,7 +107,7 @@ def test_cora_is_planetoids_cora(real_files: dict[str, RawFiles]) -> None:
     assert data.public.digest == "85ffd58ce46f3416"
 
 
-def write_pickles(papers: Papers, folder: Path, shuffle: np.random.Generator) -> None:
+def write_pickles(papers: CitationGraph, folder: Path, shuffle: np.random.Generator) -> None:
     """Write papers as ind.cora.* files, with the test nodes in random order."""
     test = shuffle.permutation(papers.test)
     others = np.setdiff1d(np.arange(papers.labels.size), papers.test)
@@ -138,7 +138,7 @@ def test_cora_survives_being_written_as_pickles(
     write_pickles(papers, tmp_path, np.random.default_rng(0))
     again = read_pickles(tmp_path, "cora")
 
-    def fingerprint(some: Papers) -> str:
+    def fingerprint(some: CitationGraph) -> str:
         return Graph.from_edges(some.edges, some.labels.size, features=some.features).fingerprint
 
     assert fingerprint(again) == fingerprint(papers)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kryograph.data import fetch, load, remote
+from kryograph.data import fetch, load
+from kryograph.data import sources as remote
 from kryograph.data.sources import CHECKSUMS, FORMS, Form, RawFiles, cache_folder
 from kryograph.errors import KryographError, UsageError
 

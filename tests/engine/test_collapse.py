@@ -5,8 +5,7 @@ import torch
 from torch import Tensor
 
 from kryograph.engine.collapse import coefficients, collapsed, collapsed_cost
-from kryograph.engine.features import Features
-from kryograph.engine.hops import Hops
+from kryograph.engine.hops import FeatureRows, Hops
 from kryograph.nn import Snowball
 from kryograph.operators import from_edge_index, operator
 from kryograph.sparse import WIDE
@@ -78,13 +77,13 @@ def test_some_nodes_have_the_logits_of_the_literal_form(
     L = one_way if name == "one-way" else operator(MIXED, name)
     network, x = linear(layers, bias, classes), random(MIXED.n, FEATURES)
     hops = Hops(L, torch.tensor(nodes), layers + 1, torch.float64)
-    found = collapsed(Features(x, hops.order), hops, *parameters(network))
+    found = collapsed(FeatureRows(x, hops.order), hops, *parameters(network))
     torch.testing.assert_close(found, network(x, L)[nodes], rtol=0, atol=1e-11)
 
 
 def test_the_collapsed_form_costs_less_where_it_is_meant_to() -> None:
     x, hops = random(MIXED.n, FEATURES), Hops(operator(MIXED), torch.arange(13), 4, torch.float32)
-    wide, narrow = (collapsed_cost(Features(x, hops.order), hops, h, 2) for h in (5000, 50))
+    wide, narrow = (collapsed_cost(FeatureRows(x, hops.order), hops, h, 2) for h in (5000, 50))
     # Its products grow with the square of the width: n - 1 of them join two hidden layers.
     assert 500 < sum(k.flops for k in wide.kernels) / sum(k.flops for k in narrow.kernels) < 10_000
     # Three layers: W_0 meets six columns, W_1 four, W_2 two.

@@ -10,15 +10,15 @@ from kryograph.engine.cost import (
     Cost,
     Kernel,
     Rates,
-    gemm,
-    hold,
-    pass_through,
-    spmm,
-    stream,
+    gemm_cost,
+    memory_pass_cost,
+    resident,
+    spmm_cost,
+    temporary,
 )
 from kryograph.engine.forward import Forward, Nodes
-from kryograph.engine.krylov import KrylovForward
-from kryograph.engine.snowball import SnowballForward
+from kryograph.engine.krylov_forward import KrylovForward
+from kryograph.engine.snowball_forward import SnowballForward
 from kryograph.nn import Snowball, TruncatedKrylov
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
@@ -30,13 +30,13 @@ SLOW = Rates(flops=10, bytes=4, launch=0.5)
     ("cost", "flops", "moved"),
     [
         # (2 × 3) @ (3 × 5): thirty multiplications and additions; 6, 15 and 10 numbers.
-        (gemm(2, 3, 5), 60, 4 * 31),
-        (gemm(2, 3, 5, size=8), 60, 8 * 31),
+        (gemm_cost(2, 3, 5), 60, 4 * 31),
+        (gemm_cost(2, 3, 5, size=8), 60, 8 * 31),
         # Seven entries: each reads an index, a value and a row of five; three rows are written.
-        (spmm(7, 3, 5), 70, 7 * (4 + 4 + 20) + 60),
-        (spmm(7, 3, 5, size=8), 70, 7 * (4 + 8 + 40) + 120),
-        (stream(10), 0, 40),
-        (stream(10, size=8), 0, 80),
+        (spmm_cost(7, 3, 5), 70, 7 * (4 + 4 + 20) + 60),
+        (spmm_cost(7, 3, 5, size=8), 70, 7 * (4 + 8 + 40) + 120),
+        (memory_pass_cost(10), 0, 40),
+        (memory_pass_cost(10, size=8), 0, 80),
     ],
 )
 def test_operations_and_bytes_by_hand(cost: Cost, flops: float, moved: float) -> None:
@@ -47,15 +47,15 @@ def test_operations_and_bytes_by_hand(cost: Cost, flops: float, moved: float) ->
 
 def test_a_kernel_takes_as_long_as_the_slower_of_the_two() -> None:
     # Six seconds of arithmetic behind 31 of memory; then thirteen behind five.
-    assert gemm(2, 3, 5).seconds(SLOW) == 31 / EFFICIENCY + 0.5
+    assert gemm_cost(2, 3, 5).seconds(SLOW) == 31 / EFFICIENCY + 0.5
     assert Kernel(130, 20).seconds(SLOW) == 13 / EFFICIENCY + 0.5
     assert Kernel(130, 20, launches=3).seconds(SLOW) == 13 / EFFICIENCY + 1.5
     assert Kernel(130, 20).floor(SLOW) == 13
-    assert gemm(2, 3, 5).floor(SLOW) == 31
+    assert gemm_cost(2, 3, 5).floor(SLOW) == 31
 
 
 def test_seconds_add_up_kernel_by_kernel() -> None:
-    one, other = gemm(2, 3, 5), spmm(7, 3, 5)
+    one, other = gemm_cost(2, 3, 5), spmm_cost(7, 3, 5)
     assert (one + other).kernels == one.kernels + other.kernels
     for rates in (SLOW, NOMINAL):
         both = one.seconds(rates) + other.seconds(rates)
@@ -69,13 +69,13 @@ def test_seconds_add_up_kernel_by_kernel() -> None:
 
 
 def test_nothing_costs_nothing() -> None:
-    assert Cost() + gemm(2, 3, 5) == gemm(2, 3, 5)
-    assert sum([gemm(2, 3, 5)] * 2, Cost()) == gemm(2, 3, 5) * 2
+    assert Cost() + gemm_cost(2, 3, 5) == gemm_cost(2, 3, 5)
+    assert sum([gemm_cost(2, 3, 5)] * 2, Cost()) == gemm_cost(2, 3, 5) * 2
     assert Cost().seconds() == Cost().memory == 0
 
 
 def test_what_is_kept_adds_up_and_what_passes_does_not() -> None:
-    total = hold(10) + pass_through(100) + hold(5, size=8) + pass_through(30)
+    total = resident(10) + temporary(100) + resident(5, size=8) + temporary(30)
     assert (total.kept, total.passing, total.memory) == (80, 400, 480)
     # Done again, it needs the same memory.
     assert (total * 4).memory == 480

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.data import toy
-from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.engine.krylov import KrylovForward
-from kryograph.engine.snowball import SnowballForward
+from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.krylov_forward import KrylovForward
+from kryograph.engine.snowball_forward import SnowballForward
 from kryograph.graph import Graph
 from kryograph.nn import Snowball, TruncatedKrylov
-from kryograph.nn.functional import Matrix
+from kryograph.nn.functional import NodeFeatures
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from tests.layers import OPERATORS, FixedMasks, check_same, evaluated, gradients_of, seeded, trained
@@ -55,12 +55,12 @@ def network(kind: str) -> nn.Module:
 
 
 def both(
-    kind: str, nodes: Nodes = NODES, L: Operator | None = None, x: Matrix | None = None
-) -> tuple[Forward, Literal]:
+    kind: str, nodes: Nodes = NODES, L: Operator | None = None, x: NodeFeatures | None = None
+) -> tuple[Forward, WholeGraph]:
     """By the engine and by the formula, each with a network of its own that starts alike."""
     L, net = L or operator(GRAPH), network(kind)
     rest: Any = (features(L.n) if x is None else x, L, nodes, FixedMasks(L.n))
-    return KINDS[kind][0](net, *rest), Literal(copy.deepcopy(net), *rest)
+    return KINDS[kind][0](net, *rest), WholeGraph(copy.deepcopy(net), *rest)
 
 
 def check_both(engine: Forward, literal: Forward, labels: Tensor = LABELS) -> None:
@@ -135,7 +135,7 @@ EDGES = {
 @pytest.mark.parametrize("nodes", EDGES.values(), ids=EDGES)
 @pytest.mark.parametrize("sparse", [False, True])
 def test_node_sets_at_the_edge(kind: str, nodes: Nodes, sparse: bool) -> None:
-    x: Matrix = features()
+    x: NodeFeatures = features()
     if sparse:
         x = SparseMatrix.from_scipy(sp.csr_array(features().relu().numpy()), dtype=torch.float64)
     check_both(*both(kind, nodes, operator(GRAPH, "rw"), x))

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kryograph.data import toy
-from kryograph.engine import krylov
-from kryograph.engine.forward import Literal, Nodes
-from kryograph.engine.krylov import KrylovForward
-from kryograph.engine.products import Blocks, Horner, Rows
+from kryograph.engine import krylov_forward as krylov
+from kryograph.engine.first_layer import Blocks, Horner, KeptBlocks
+from kryograph.engine.forward import Nodes, WholeGraph
+from kryograph.engine.krylov_forward import KrylovForward
 from kryograph.nn import TruncatedKrylov
 from kryograph.operators import operator
 from kryograph.sparse import WIDE
@@ -49,8 +49,8 @@ def compare(case: Case, literal: TruncatedKrylov, name: str, picks: tuple[int, i
         patch.setattr(krylov, "cheapest", lambda forms: list(forms)[next(picked)])
         rest = (case.x, case.L, case.nodes, case.masks)
         engine = KrylovForward(copy.deepcopy(literal), *rest)
-        assert type(engine._training) is (Rows, Horner)[picks[0]]
-        check_run(engine, Literal(literal, *rest), case, name)
+        assert type(engine._training) is (KeptBlocks, Horner)[picks[0]]
+        check_run(engine, WholeGraph(literal, *rest), case, name)
 
 
 @settings(max_examples=40)

@@ -11,12 +11,7 @@ import torch
 from kryograph.data import synthetic_citations
 from kryograph.engine import machine
 from kryograph.engine.cost import Rates
-from kryograph.engine.machine import (
-    available_memory,
-    bfloat16_fault,
-    describe,
-    measure,
-)
+from kryograph.engine.machine import available_memory, bfloat16_fault, describe, measure_rates
 from kryograph.errors import UsageError
 from kryograph.graph import Split
 from kryograph.systems import system
@@ -44,7 +39,7 @@ def meminfo(gibibytes: int) -> dict[str, object]:
 
 
 def test_the_rates_are_those_of_a_computer() -> None:
-    rates = measure()
+    rates = measure_rates()
     assert 1e8 < rates.flops < 1e15
     assert 1e8 < rates.bytes < 1e13
     assert 1e-8 < rates.launch < 1e-2
@@ -58,10 +53,10 @@ def test_the_rates_if_everything_takes_half_a_second(monkeypatch: pytest.MonkeyP
 
 
 def test_it_is_measured_once_for_each_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = measure()
-    assert measure() is first
+    first = measure_rates()
+    assert measure_rates() is first
     monkeypatch.setattr(torch, "get_num_threads", lambda: 99)
-    assert measure() is not first
+    assert measure_rates() is not first
 
 
 # Memory

@@ -14,9 +14,9 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from kryograph.data import toy
-from kryograph.engine import snowball
-from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.engine.snowball import SnowballForward
+from kryograph.engine import snowball_forward as snowball
+from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.snowball_forward import SnowballForward
 from kryograph.nn import Snowball
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
@@ -39,7 +39,7 @@ def compare(case: Case, dtype: torch.dtype, name: str, *, hidden: int = 4, **set
     literal.reset_parameters(seeded(case.masks.seed))
     rest = (case.x, case.L, case.nodes, case.masks)
     engine = SnowballForward(copy.deepcopy(literal), *rest)
-    check_run(engine, Literal(literal, *rest), case, name)
+    check_run(engine, WholeGraph(literal, *rest), case, name)
 
 
 @every_activation

@@ -6,13 +6,14 @@ from dataclasses import replace
 import pytest
 
 from kryograph.experiments.cells import CellResult, gather
-from kryograph.experiments.sweep import Job, failed
-from kryograph.experiments.tables import Cell, table
+from kryograph.experiments.result_tables import Cell, result_table
 from kryograph.experiments.tuned import Tuned
-from kryograph.store import Row
+from kryograph.runs.job import Job
+from kryograph.runs.perform import failed
+from kryograph.runs.store import Row
 from kryograph.systems import system
 
-CELL = table("table2").cell("gcn", "Cora 1%")
+CELL = result_table("table2").cell("gcn", "Cora 1%")
 PAPER = 0.623
 
 
@@ -35,7 +36,9 @@ def test_verdicts() -> None:
     assert verdict(0.50, 0.501, 0.502) == "below"
     assert verdict(0.70) == "one run"
     assert verdict() == "not run"
-    assert verdict(0.70, 0.71, cell=table("table1").cell("m3s", "Cora 5%")) == "nothing printed"
+    assert (
+        verdict(0.70, 0.71, cell=result_table("table1").cell("m3s", "Cora 5%")) == "nothing printed"
+    )
 
 
 def test_the_interval_includes_its_ends() -> None:
@@ -66,7 +69,7 @@ def test_failures_are_shown_unless_the_run_was_repeated() -> None:
 
 
 def test_runs_of_other_columns_and_rules_are_not_counted() -> None:
-    other = table("table1").cell("gcn", "Cora 1%")
+    other = result_table("table1").cell("gcn", "Cora 1%")
     [found] = gather([CELL], rows(0.6, 0.7, cell=other))
     assert found.rows == ()
 
@@ -118,7 +121,7 @@ def test_a_run_that_failed_is_shown_though_other_settings_did_not() -> None:
 
 
 def test_what_a_search_saw_belongs_to_the_column_and_the_settings_that_it_was_made_for() -> None:
-    honest = table("table1").cell("gcn", "Cora 1%")
+    honest = result_table("table1").cell("gcn", "Cora 1%")
 
     def searched(cell: Cell, split: str | None, which: str = "best", hidden: int = 99) -> object:
         found = Tuned(system("gcn", {"hidden": 99}), cell.column, 0.7, "here", split)

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from kryograph.errors import UsageError
-from kryograph.experiments.settings import Column
 from kryograph.experiments.tuned import Tuned, add_tuned, find_tuned, read_tuned
+from kryograph.runs.job import Scenario
 from kryograph.systems import system
 
-COLUMN = Column("cora", "1%", "validation")
-OTHER = Column("cora", "3%", "validation")
+COLUMN = Scenario("cora", "1%", "validation")
+OTHER = Scenario("cora", "3%", "validation")
 FOUND = Tuned(
     system("truncated-krylov", {"hidden": 100, "classifier": True}, operator="rw"),
     COLUMN,

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from kryograph.cli.figures import small
 from kryograph.data import Dataset, toy
 from kryograph.errors import UsageError
-from kryograph.figures.commands import small
-from kryograph.figures.depth import COMMON, VARIANTS, at_depth, checked_depths
-from kryograph.figures.trained import accuracy
+from kryograph.figures.depth import COMMON, VARIANTS, accuracy_over_seeds, at_depth, checked_depths
 from kryograph.nn import GCN
 from kryograph.nn.deep_krylov import DeepKrylov
 from kryograph.operators import operator
@@ -62,17 +61,17 @@ def test_depths_are_ordered_and_at_least_one() -> None:
 def test_a_point_has_an_interval_and_is_the_same_again(data: Dataset) -> None:
     heard: list[int] = []
     method = at_depth("Snowball", 1)
-    row = accuracy(method, data, 2, conditions=SHORT, on_run=heard.append)
+    row = accuracy_over_seeds(method, data, 2, conditions=SHORT, on_run=heard.append)
     assert (row["runs"], row["diverged"]) == (2, 0)
     assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1
     assert heard == [0, 1]
-    assert accuracy(method, data, 2, conditions=SHORT) == row
-    alone = accuracy(method, data, 1, conditions=SHORT)
+    assert accuracy_over_seeds(method, data, 2, conditions=SHORT) == row
+    alone = accuracy_over_seeds(method, data, 1, conditions=SHORT)
     assert (alone["low"], alone["std"]) == (None, None)
 
 
 def test_runs_that_diverge_are_counted_and_left_out(data: Dataset) -> None:
     wild = system("linear-snowball", {"lr": 999.0, "layers": 30, "hidden": 8, "dropout": 0.0})
-    row = accuracy(wild, data, 2, conditions=Conditions(rule=StopRule(max_epochs=40)))
+    row = accuracy_over_seeds(wild, data, 2, conditions=Conditions(rule=StopRule(max_epochs=40)))
     assert row["diverged"] == 2
     assert (row["runs"], row["mean"], row["low"]) == (0, None, None)

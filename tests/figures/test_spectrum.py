@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kryograph.data import Dataset, toy
 from kryograph.figures import spectrum as module
-from kryograph.figures.spectrum import Spectrum, rows, spectrum, summary, twins
+from kryograph.figures.spectrum import Spectrum, spectrum, spectrum_rows, spectrum_summary, twins
 from kryograph.graph import Graph
 from kryograph.operators import operator
 
@@ -93,14 +93,14 @@ def test_too_large_a_graph_is_refused_before_it_is_made(monkeypatch: pytest.Monk
 
 def test_rows_and_summary_say_the_same() -> None:
     found = {"star": Spectrum(np.array([1.0, -0.5]), np.array([1.0, 0.5]), np.array([2.0, 0.1]))}
-    assert rows(found)[1] == {
+    assert spectrum_rows(found)[1] == {
         "graph": "star",
         "place": 2,
         "eigenvalue": -0.5,
         "singular_sym": 0.5,
         "singular_rw": 0.1,
     }
-    assert summary(found)["star"] == {
+    assert spectrum_summary(found)["star"] == {
         "nodes": 2,
         "smallest_eigenvalue": -0.5,
         "gap": 0.5,

@@ -15,8 +15,8 @@ from kryograph.figures.theorems import (
     deep_ranks,
     fates,
     snowball_residual,
+    span,
 )
-from kryograph.figures.truncation import span
 from kryograph.graph import Graph
 from kryograph.operators import operator
 

@@ -10,8 +10,7 @@ from torch import nn
 
 from kryograph import System, Task
 from kryograph.cli import app
-from kryograph.experiments.settings import Column
-from kryograph.experiments.sweep import Job
+from kryograph.runs.job import Job, Scenario
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
 
@@ -23,7 +22,7 @@ def command_line() -> Any:
 
 def job_record(system: System, dataset: str, split: str, protocol: str) -> dict[str, Any]:
     """The identity and the key of the job with seed 0 in one scenario."""
-    job = Job(system, "default", Column(dataset, split, protocol), seed=0)
+    job = Job(system, "default", Scenario(dataset, split, protocol), seed=0)
     return {"identity": job.identity, "key": job.key}
 
 

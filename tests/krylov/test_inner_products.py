@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from kryograph.errors import UsageError
-from kryograph.krylov import CLASSICAL, GLOBAL, LOOP_INTERCHANGE, Product
-from kryograph.krylov.products import PRODUCTS, STRETCH, as_product, gram
+from kryograph.krylov import CLASSICAL, GLOBAL, LOOP_INTERCHANGE, BlockInnerProduct
+from kryograph.krylov.inner_products import INNER_PRODUCTS, STRETCH, as_inner_product, gram
 
-every_product = pytest.mark.parametrize("product", PRODUCTS.values(), ids=PRODUCTS)
+every_product = pytest.mark.parametrize("product", INNER_PRODUCTS.values(), ids=INNER_PRODUCTS)
 sizes = st.tuples(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
 
 
@@ -22,7 +22,7 @@ def drawn(n: int, width: int, seed: int, count: int) -> list[np.ndarray]:
     return [rng.standard_normal((n, width)) for _ in range(count)]
 
 
-def member(product: Product, width: int, seed: int) -> np.ndarray:
+def member(product: BlockInnerProduct, width: int, seed: int) -> np.ndarray:
     """A matrix in S."""
     numbers = np.random.default_rng(seed).standard_normal((width, width))
     if product is GLOBAL:
@@ -33,7 +33,9 @@ def member(product: Product, width: int, seed: int) -> np.ndarray:
 @every_product
 @settings(max_examples=40)
 @given(size=sizes)
-def test_it_is_linear_over_its_algebra(product: Product, size: tuple[int, int, int]) -> None:
+def test_it_is_linear_over_its_algebra(
+    product: BlockInnerProduct, size: tuple[int, int, int]
+) -> None:
     x, y, z = drawn(*size, 3)
     c = member(product, size[1], size[2] + 1)
     assert product.contains(c)
@@ -49,7 +51,7 @@ def test_it_is_linear_over_its_algebra(product: Product, size: tuple[int, int, i
 @settings(max_examples=40)
 @given(size=sizes)
 def test_it_is_symmetric_and_lies_in_its_algebra(
-    product: Product, size: tuple[int, int, int]
+    product: BlockInnerProduct, size: tuple[int, int, int]
 ) -> None:
     x, y = drawn(*size, 2)
     found = product.inner(x, y)
@@ -61,7 +63,7 @@ def test_it_is_symmetric_and_lies_in_its_algebra(
 @every_product
 @settings(max_examples=40)
 @given(size=sizes)
-def test_it_is_definite(product: Product, size: tuple[int, int, int]) -> None:
+def test_it_is_definite(product: BlockInnerProduct, size: tuple[int, int, int]) -> None:
     n, width, seed = size
     (x,) = drawn(n + width, width, seed, 1)  # of full rank
     assert np.linalg.eigvalsh(product.inner(x, x)).min() > 0
@@ -73,7 +75,7 @@ def test_it_is_definite(product: Product, size: tuple[int, int, int]) -> None:
 @every_product
 @settings(max_examples=20)
 @given(size=sizes)
-def test_the_algebra_is_closed(product: Product, size: tuple[int, int, int]) -> None:
+def test_the_algebra_is_closed(product: BlockInnerProduct, size: tuple[int, int, int]) -> None:
     _, width, seed = size
     c, d = (member(product, width, seed + i) for i in range(2))
     for made in (np.eye(width), c + d, c @ d, c.T):
@@ -82,7 +84,9 @@ def test_the_algebra_is_closed(product: Product, size: tuple[int, int, int]) -> 
 
 def test_what_the_algebras_leave_out() -> None:
     diagonal, full = np.diag([1.0, 2.0]), np.ones((2, 2))
-    contained = [[p.contains(c) for c in (np.eye(2), diagonal, full)] for p in PRODUCTS.values()]
+    contained = [
+        [p.contains(c) for c in (np.eye(2), diagonal, full)] for p in INNER_PRODUCTS.values()
+    ]
     assert contained == [[True, True, True], [True, False, False], [True, True, False]]
 
 
@@ -90,7 +94,7 @@ def test_what_the_algebras_leave_out() -> None:
 @settings(max_examples=40)
 @given(size=sizes)
 def test_the_normaliser_leaves_something_normal(
-    product: Product, size: tuple[int, int, int]
+    product: BlockInnerProduct, size: tuple[int, int, int]
 ) -> None:
     n, width, seed = size
     (x,) = drawn(n + width, width, seed, 1)
@@ -105,9 +109,9 @@ def test_the_normaliser_leaves_something_normal(
 @settings(max_examples=20)
 def test_all_agree_on_one_column(seed: int) -> None:
     x, y = drawn(7, 1, seed, 2)
-    found = [p.inner(x, y).item() for p in PRODUCTS.values()]
+    found = [p.inner(x, y).item() for p in INNER_PRODUCTS.values()]
     assert found == pytest.approx([(x * y).sum()] * 3)
-    assert [p.normaliser(x).item() for p in PRODUCTS.values()] == pytest.approx(
+    assert [p.normaliser(x).item() for p in INNER_PRODUCTS.values()] == pytest.approx(
         [np.linalg.norm(x)] * 3
     )
 
@@ -116,7 +120,7 @@ def test_all_agree_on_one_column(seed: int) -> None:
 @settings(max_examples=20)
 def test_all_are_the_identity_for_orthonormal_columns(seed: int) -> None:
     q, _ = np.linalg.qr(drawn(9, 3, seed, 1)[0])
-    for product in PRODUCTS.values():
+    for product in INNER_PRODUCTS.values():
         np.testing.assert_allclose(product.inner(q, q), np.eye(3), atol=1e-14)
 
 
@@ -129,7 +133,9 @@ def test_orthogonal_columns_make_two_of_them_agree() -> None:
 
 @every_product
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_tensors_and_arrays_are_answered_in_kind(product: Product, dtype: torch.dtype) -> None:
+def test_tensors_and_arrays_are_answered_in_kind(
+    product: BlockInnerProduct, dtype: torch.dtype
+) -> None:
     x = torch.arange(6, dtype=dtype).reshape(3, 2)
     found = product.inner(x, x)
     assert isinstance(found, Tensor)
@@ -141,7 +147,7 @@ def test_tensors_and_arrays_are_answered_in_kind(product: Product, dtype: torch.
 
 
 @every_product
-def test_a_batch_is_the_block_vector_arranged_otherwise(product: Product) -> None:
+def test_a_batch_is_the_block_vector_arranged_otherwise(product: BlockInnerProduct) -> None:
     x = torch.arange(6.0).reshape(3, 2)
     torch.testing.assert_close(product.whole(product.parts(x), 2), x)
 
@@ -154,9 +160,9 @@ def test_a_product_of_tall_matrices_is_a_sum_over_stretches(n: int) -> None:
 
 
 def test_a_product_by_its_name() -> None:
-    assert as_product("loop-interchange") is LOOP_INTERCHANGE
+    assert as_inner_product("loop-interchange") is LOOP_INTERCHANGE
     with pytest.raises(UsageError, match="did you mean 'global'"):
-        as_product("globl")
+        as_inner_product("globl")
 
 
 def test_shapes_that_do_not_match_are_refused() -> None:

@@ -11,9 +11,7 @@ from torch import Tensor
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.graph import Graph
-from kryograph.krylov.lanczos import Basis, lanczos
-from kryograph.krylov.parts import Parts
-from kryograph.krylov.weighted import Weighted, symmetric
+from kryograph.krylov.lanczos import Basis, Components, Weighted, lanczos, symmetric
 from kryograph.operators import Operator, from_edge_index, operator
 from kryograph.sparse import SparseMatrix
 from tests.layers import MIXED, OPERATORS, WEIGHTED, dense, seeded
@@ -36,10 +34,10 @@ def noise(n: int, seed: int = 0) -> Tensor:
 def found_on(graph: Graph, steps: int, start: Tensor | None = None) -> tuple[Operator, Basis]:
     L = operator(graph)
     start = noise(graph.n) if start is None else start
-    return L, lanczos(L, start, steps, Parts.of(L.matrix), tolerance=1e-9)
+    return L, lanczos(L, start, steps, Components.of(L.matrix), tolerance=1e-9)
 
 
-def nodes_of(parts: Parts, part: int) -> np.ndarray:
+def nodes_of(parts: Components, part: int) -> np.ndarray:
     return np.flatnonzero(parts.indicator.to_dense()[part].numpy())
 
 
@@ -72,7 +70,7 @@ def test_ritz_values_are_the_distinct_eigenvalues_of_each_component(graph: Graph
 def test_how_many_steps_are_possible(graph: Graph, steps: list[int]) -> None:
     for tolerance in (1e-4, 1e-9):
         L = operator(graph)
-        basis = lanczos(L, noise(graph.n), 12, Parts.of(L.matrix), tolerance=tolerance)
+        basis = lanczos(L, noise(graph.n), 12, Components.of(L.matrix), tolerance=tolerance)
         assert basis.steps.tolist() == steps
         assert torch.isfinite(basis.q).all()
         assert torch.isfinite(basis.t).all()
@@ -112,7 +110,7 @@ def test_columns_stay_orthogonal_when_ritz_values_have_converged() -> None:
     # Without re-orthogonalisation the inner products come to 1 here.
     diagonal = np.r_[np.linspace(0, 0.5, 199), 1.0]
     S = Operator("diagonal", sp.csr_array(sp.diags_array(diagonal)), symmetric=True)
-    one = Parts.of(sp.csr_array(np.ones((200, 200))))
+    one = Components.of(sp.csr_array(np.ones((200, 200))))
     q = lanczos(S, noise(200), 100, one, tolerance=1e-12).q
     assert (q.T @ q - torch.eye(100)).abs().max() < 1e-12
 
@@ -172,7 +170,7 @@ def test_a_product_with_learned_entries_has_the_gradients_of_a_dense_one() -> No
 @pytest.mark.parametrize("graph", [toy.path(7), toy.disjoint(toy.path(5), toy.isolated(1))])
 def test_gradients_through_lanczos(graph: Graph) -> None:
     pattern, numbers, which = weights_of(graph)
-    parts = Parts.of(operator(graph).matrix)
+    parts = Components.of(operator(graph).matrix)
 
     def spaces(values: Tensor) -> tuple[Tensor, Tensor]:
         basis = lanczos(Weighted(pattern, values[which]), noise(graph.n), 4, parts)
@@ -185,7 +183,7 @@ def test_gradients_are_finite_where_a_space_is_exhausted() -> None:
     graph = toy.disjoint(toy.complete(4), toy.isolated(2))
     pattern, _, _ = weights_of(graph)
     values = pattern.values.clone().requires_grad_()
-    basis = lanczos(Weighted(pattern, values), noise(6), 5, Parts.of(pattern.to_scipy()))
+    basis = lanczos(Weighted(pattern, values), noise(6), 5, Components.of(pattern.to_scipy()))
     assert basis.steps.tolist() == [1, 1, 2]
     (basis.q.sum() + basis.t.sum()).backward()
     assert torch.isfinite(values.grad).all()
@@ -226,7 +224,7 @@ def test_one_way_edges_are_refused() -> None:
 
 
 def test_products_by_part_are_those_of_a_block_diagonal_matrix() -> None:
-    parts = Parts.of(MIXED.adjacency)
+    parts = Components.of(MIXED.adjacency)
     assert parts.groups == ((1, 1), (1, 4), (1, 8))
     q, z = noise(13 * 2).view(13, 2), noise(13 * 3, seed=1).view(13, 3)
     c = parts.project(q, z)
@@ -241,7 +239,7 @@ def test_products_by_part_are_those_of_a_block_diagonal_matrix() -> None:
 
 
 def test_sums_and_their_spread() -> None:
-    parts = Parts.of(toy.disjoint(toy.path(2), toy.isolated(1)).adjacency)
+    parts = Components.of(toy.disjoint(toy.path(2), toy.isolated(1)).adjacency)
     values = torch.tensor([[1.0], [2.0], [5.0]], dtype=torch.float64)
     assert parts.sum(values).tolist() == [[5.0], [3.0]]
     assert parts.spread(parts.sum(values)).tolist() == [[3.0], [3.0], [5.0]]

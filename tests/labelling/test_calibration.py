@@ -3,13 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kryograph.labelling.calibration import (
-    Calibration,
-    best_temperature,
-    calibrate,
-    reliability,
-)
-from kryograph.systems.blend import tempered
+from kryograph.labelling.calibration import Calibration, best_temperature, calibrate, reliability
+from kryograph.stats import tempered
 
 
 def drawn(n: int, seed: int, sharpness: float) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ import numpy as np
 
 from kryograph.data import toy
 from kryograph.graph import UNKNOWN, Graph
-from kryograph.labelling.suggestions import Suggestion, hops_to_labels, suggest
+from kryograph.labelling.suggestions import Suggestion, hops_to_labels, suggest_nodes
 
 SURE, TORN = [0.98, 0.02], [0.5, 0.5]
 
@@ -26,7 +26,7 @@ def test_the_centre_of_doubtful_nodes_comes_first() -> None:
     probabilities = np.array([TORN] * other + [SURE] * other)
     given = np.full(graph.n, UNKNOWN)
     given[-1] = 0
-    found = suggest(graph, given, probabilities, count=2)
+    found = suggest_nodes(graph, given, probabilities, count=2)
     assert found[0].node == centre
     assert found[0].hops is None
     assert found[0].similar == other - 1
@@ -36,14 +36,14 @@ def test_the_next_one_lies_elsewhere() -> None:
     graph = toy.disjoint(toy.star(9), toy.star(8), toy.path(2))
     given = np.full(graph.n, UNKNOWN)
     given[-1] = 0
-    found = suggest(graph, given, np.tile(TORN, (graph.n, 1)), count=2)
+    found = suggest_nodes(graph, given, np.tile(TORN, (graph.n, 1)), count=2)
     assert {s.node for s in found} == {0, 9}
 
 
 def test_labelled_nodes_are_never_suggested() -> None:
     graph = toy.path(4)
     given = np.array([0, UNKNOWN, 1, UNKNOWN])
-    found = suggest(graph, given, np.tile(TORN, (4, 1)), count=10)
+    found = suggest_nodes(graph, given, np.tile(TORN, (4, 1)), count=10)
     assert sorted(s.node for s in found) == [1, 3]
 
 
@@ -54,8 +54,10 @@ def test_the_order_of_the_nodes_does_not_matter() -> None:
     given = np.where(rng.random(30) < 0.2, 0, UNKNOWN)
     order = rng.permutation(30)
     place = np.argsort(order)
-    first = suggest(Graph.from_edges(pairs, 30), given, probabilities, 5)
-    second = suggest(Graph.from_edges(place[pairs], 30), given[order], probabilities[order], 5)
+    first = suggest_nodes(Graph.from_edges(pairs, 30), given, probabilities, 5)
+    second = suggest_nodes(
+        Graph.from_edges(place[pairs], 30), given[order], probabilities[order], 5
+    )
     assert [s.node for s in first] == [int(order[s.node]) for s in second]
 
 

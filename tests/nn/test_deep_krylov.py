@@ -16,8 +16,8 @@ from kryograph.nn.deep_krylov import (
     DIFFUSION,
     IDENTITY,
     DeepKrylov,
-    Filter,
     FilterConv,
+    PolynomialFilter,
     exponential,
     geometric,
 )
@@ -32,7 +32,7 @@ FILTERS = [
     DIFFUSION,
     geometric(4, reach=2.0),
     exponential(3, reach=1.0, learn="coefficients"),
-    Filter((1.0, 1.0, 1.0), "blocks"),
+    PolynomialFilter((1.0, 1.0, 1.0), "blocks"),
 ]
 
 
@@ -50,7 +50,7 @@ def literal(conv: FilterConv, x: Tensor, L: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("g", FILTERS, ids=str)
-def test_a_layer_is_the_sum_over_powers(g: Filter, name: str) -> None:
+def test_a_layer_is_the_sum_over_powers(g: PolynomialFilter, name: str) -> None:
     conv, x = FilterConv(3, 2, g), random(MIXED.n, 3)
     with torch.no_grad():
         conv.bias.copy_(random(2, seed=1))
@@ -65,7 +65,7 @@ def test_a_layer_is_the_sum_over_powers(g: Filter, name: str) -> None:
 
 def test_two_terms_on_two_nodes_by_hand() -> None:
     # L averages the two nodes: 2 + 3 · mean of (4, 0) is 2 · 4 + 6 for one and 6 for the other.
-    conv = FilterConv(1, 1, Filter((2.0, 3.0)), bias=False)
+    conv = FilterConv(1, 1, PolynomialFilter((2.0, 3.0)), bias=False)
     with torch.no_grad():
         conv.weight.fill_(1.0)
     found = conv(torch.tensor([[4.0], [0.0]]), operator(toy.path(2)))
@@ -106,7 +106,7 @@ def test_blocks_contain_chebnet() -> None:
     M = Operator("M", sp.csr_array(laplacian - sp.eye_array(graph.n)), symmetric=True)
     x, edge_index = random(graph.n, 3), edge_index_of(graph)[0]
     theirs = [ChebConv(3, 5, terms), ChebConv(5, 2, terms)]
-    ours = DeepKrylov(3, 5, 2, [Filter((1.0,) * terms, "blocks")] * 2)
+    ours = DeepKrylov(3, 5, 2, [PolynomialFilter((1.0,) * terms, "blocks")] * 2)
     basis = np.zeros((terms, terms))
     for k in range(terms):
         basis[k, : k + 1] = np.polynomial.chebyshev.cheb2poly(np.eye(terms)[k])[: k + 1]
@@ -150,6 +150,6 @@ def test_learned_coefficients_start_as_given_and_have_gradients() -> None:
 
 def test_what_is_not_a_filter_is_refused() -> None:
     with pytest.raises(UsageError, match="everything"):
-        Filter((1.0,), "everything")
+        PolynomialFilter((1.0,), "everything")
     with pytest.raises(ValueError, match="at least one"):
-        Filter(())
+        PolynomialFilter(())

@@ -14,7 +14,6 @@ from kryograph.errors import UsageError
 from kryograph.nn.functional import (
     ACTIVATIONS,
     Dense,
-    Layered,
     Masks,
     activation,
     as_operator,
@@ -23,6 +22,7 @@ from kryograph.nn.functional import (
     side_by_side,
     uniform_,
 )
+from kryograph.nn.network import Layered
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
 from tests.layers import FixedMasks, close, seeded

@@ -11,12 +11,11 @@ from torch import Tensor
 from kryograph.data import toy
 from kryograph.errors import KryographError
 from kryograph.graph import Graph
-from kryograph.krylov.lanczos import Basis, lanczos
-from kryograph.krylov.parts import Parts
-from kryograph.nn.ada_lanczos_net import AdaLanczosNet, Edges
-from kryograph.nn.lanczos_net import FILTERS, LanczosConv, LanczosNet, PowerFilter
+from kryograph.krylov.lanczos import Basis, Components, lanczos
+from kryograph.nn.lanczos_net import RITZ_FILTERS, LanczosConv, LanczosNet, PowerFilter
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
+from kryograph.systems.ada_lnet import AdaLanczosNet, EdgeList
 from tests.layers import (
     MIXED,
     OPERATORS,
@@ -31,7 +30,7 @@ from tests.layers import (
 pytestmark = pytest.mark.usefixtures("double")
 
 both_operators = pytest.mark.parametrize("name", OPERATORS)
-every_filter = pytest.mark.parametrize("filter", FILTERS)
+every_filter = pytest.mark.parametrize("filter", RITZ_FILTERS)
 
 
 def stirred(network: torch.nn.Module, seed: int = 5) -> torch.nn.Module:
@@ -84,7 +83,7 @@ def test_long_diffusions_are_exact_when_the_space_is_all(name: str) -> None:
 
 def test_without_long_scales_a_layer_is_a_graph_convolution() -> None:
     x, L = random(MIXED.n, 4), operator(MIXED)
-    basis = lanczos(L, x[:, 0], 3, Parts.of(L.matrix))
+    basis = lanczos(L, x[:, 0], 3, Components.of(L.matrix))
     conv = LanczosConv(4, 2, PowerFilter((), 3, 1), short=(1,))
     torch.testing.assert_close(conv(x, L, basis, None), dense(MIXED, "sym") @ x @ conv.weight)
 
@@ -92,8 +91,8 @@ def test_without_long_scales_a_layer_is_a_graph_convolution() -> None:
 @every_filter
 def test_a_filter_starts_with_the_powers(filter: str) -> None:
     L = operator(MIXED)
-    basis = lanczos(L, random(13), 4, Parts.of(L.matrix))
-    made = FILTERS[filter]((2, 3), 4, 8)
+    basis = lanczos(L, random(13), 4, Components.of(L.matrix))
+    made = RITZ_FILTERS[filter]((2, 3), 4, 8)
     expected = torch.stack([basis.t @ basis.t, basis.t @ basis.t @ basis.t], dim=1)
     torch.testing.assert_close(made(basis, torch.float64), expected)
     changed = stirred(made)(basis, torch.float64)
@@ -104,9 +103,9 @@ def test_a_filter_starts_with_the_powers(filter: str) -> None:
 @pytest.mark.parametrize("filter", ["ritz", "matrix"])
 def test_the_rate_scales_what_a_filter_has_learned(filter: str) -> None:
     L = operator(MIXED)
-    basis = lanczos(L, random(13), 4, Parts.of(L.matrix))
+    basis = lanczos(L, random(13), 4, Components.of(L.matrix))
     none, slow, fast = (
-        stirred(FILTERS[filter]((2, 3), 4, 8, rate))(basis, torch.float64)
+        stirred(RITZ_FILTERS[filter]((2, 3), 4, 8, rate))(basis, torch.float64)
         for rate in (0.0, 0.1, 1.0)
     )
     torch.testing.assert_close(none, PowerFilter((2, 3), 4, 8)(basis, torch.float64))
@@ -117,9 +116,9 @@ def test_the_rate_scales_what_a_filter_has_learned(filter: str) -> None:
 def test_the_filter_of_ritz_values_does_not_depend_on_their_eigenvectors() -> None:
     # All nodes of a cycle but two pair up: equal eigenvalues, and yet the same filter for both.
     L = operator(toy.cycle(8))
-    basis = lanczos(L, random(8), 8, Parts.of(L.matrix))
+    basis = lanczos(L, random(8), 8, Components.of(L.matrix))
     values, vectors = basis.ritz
-    made = stirred(FILTERS["ritz"]((1, 2), 8, 8))
+    made = stirred(RITZ_FILTERS["ritz"]((1, 2), 8, 8))
     first, second = made(basis, torch.float64)[0]
     torch.testing.assert_close(first @ second, second @ first)
     torch.testing.assert_close(first @ basis.t[0], basis.t[0] @ first)
@@ -189,7 +188,7 @@ def test_it_can_be_made_without_storage() -> None:
 def test_the_kernel_by_hand() -> None:
     # A path 0 - 1 - 2 at 0, 1, 3: squared distances 1 and 4, their mean 5/2. Node 3 is alone.
     graph = toy.disjoint(toy.path(3), toy.isolated(1))
-    edges = Edges.of(operator(graph, "affinity"), "cpu")
+    edges = EdgeList.of(operator(graph, "affinity"), "cpu")
     weights = edges.kernel(torch.tensor([[0.0], [1.0], [3.0], [7.0]]))
     found = edges.affinity.with_values(weights).to_dense()
     near, far = np.exp(-1 / 2.5), np.exp(-4 / 2.5)
@@ -199,7 +198,7 @@ def test_the_kernel_by_hand() -> None:
 
 def test_a_component_has_a_width_of_its_own() -> None:
     graph = toy.disjoint(toy.path(3), toy.path(2))
-    edges = Edges.of(operator(graph, "affinity"), "cpu")
+    edges = EdgeList.of(operator(graph, "affinity"), "cpu")
     f = torch.tensor([[0.0], [1.0], [3.0], [0.0], [1.0]])
     changed = f.clone()
     changed[4] = 100.0
@@ -208,7 +207,7 @@ def test_a_component_has_a_width_of_its_own() -> None:
 
 
 def test_the_kernel_of_nodes_that_are_alike_is_one_with_a_gradient() -> None:
-    edges = Edges.of(operator(MIXED, "affinity"), "cpu")
+    edges = EdgeList.of(operator(MIXED, "affinity"), "cpu")
     f = torch.ones(MIXED.n, 2, requires_grad=True)
     weights = edges.kernel(f)
     assert (weights == 1).all()
@@ -218,7 +217,7 @@ def test_the_kernel_of_nodes_that_are_alike_is_one_with_a_gradient() -> None:
 
 @pytest.mark.parametrize("graph", [MIXED, WEIGHTED])
 def test_equal_weights_give_the_symmetric_operator(graph: Graph) -> None:
-    edges = Edges.of(operator(graph, "affinity"), "cpu")
+    edges = EdgeList.of(operator(graph, "affinity"), "cpu")
     S = edges.normalised(torch.ones_like(edges.affinity.values))
     torch.testing.assert_close(S @ torch.eye(graph.n), dense(graph, "sym"))
 

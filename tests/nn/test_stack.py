@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.data import toy
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.nn.stack import Stack
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
@@ -22,13 +22,13 @@ class Noted(nn.Module):
         super().__init__()
         self.widths = (inputs, outputs)
         self.weight = nn.Parameter(torch.ones(inputs, outputs))
-        self.seen: list[Matrix] = []
+        self.seen: list[NodeFeatures] = []
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         with torch.no_grad():
             self.weight.uniform_(generator=generator)
 
-    def forward(self, x: Matrix, L: Operator) -> Tensor:
+    def forward(self, x: NodeFeatures, L: Operator) -> Tensor:
         self.seen.append(x)
         out: Tensor = L @ (x @ self.weight)
         return out

@@ -11,9 +11,9 @@ import numpy as np
 
 from kryograph.data import synthetic_citations
 from kryograph.graph import UNKNOWN, Graph
-from kryograph.labelling.choice import HeldOut
-from kryograph.labelling.fit import Labelled, label_nodes
-from kryograph.report.page import page
+from kryograph.labelling.cross_validation import HeldOut
+from kryograph.labelling.label import LabelledGraph, label_nodes
+from kryograph.report.fit_page import page
 from kryograph.systems import system
 
 NASTY = "</script><script>alert(1)</script>"
@@ -21,7 +21,7 @@ NASTY = "</script><script>alert(1)</script>"
 
 
 @cache
-def fitted(n: int = 300, classes: int = 4) -> Labelled:
+def fitted(n: int = 300, classes: int = 4) -> LabelledGraph:
     """A fit in closed form, with forty labels; nodes are named n0, n1, …"""
     data = synthetic_citations(n=n, classes=classes, words=60, seed=3, homophily=0.8)
     rng = np.random.default_rng(0)
@@ -34,8 +34,8 @@ def fitted(n: int = 300, classes: int = 4) -> Labelled:
 
 
 def renamed(
-    labelled: Labelled, *, classes: Sequence[str] = (), nodes: Sequence[str] = ()
-) -> Labelled:
+    labelled: LabelledGraph, *, classes: Sequence[str] = (), nodes: Sequence[str] = ()
+) -> LabelledGraph:
     """The same with other names for the first classes and nodes."""
     old = labelled.graph.names
     assert old is not None
@@ -43,7 +43,7 @@ def renamed(
     return replace(labelled, classes=(*classes, *labelled.classes[len(classes) :]), graph=graph)
 
 
-def large(n: int, classes: int = 7) -> Labelled:
+def large(n: int, classes: int = 7) -> LabelledGraph:
     """Many nodes with probabilities that were drawn, not learned."""
     rng = np.random.default_rng(1)
     pairs = rng.integers(0, n, size=(2, 2 * n))
@@ -71,7 +71,7 @@ def large(n: int, classes: int = 7) -> Labelled:
     )
 
 
-def places(labelled: Labelled) -> np.ndarray[Any, np.dtype[np.float64]]:
+def places(labelled: LabelledGraph) -> np.ndarray[Any, np.dtype[np.float64]]:
     """A map that nobody had to compute: a cloud for each predicted class."""
     rng = np.random.default_rng(2)
     best = labelled.raw.argmax(axis=1)
@@ -81,7 +81,7 @@ def places(labelled: Labelled) -> np.ndarray[Any, np.dtype[np.float64]]:
     return found
 
 
-def page_of(labelled: Labelled, **changes: Any) -> str:
+def page_of(labelled: LabelledGraph, **changes: Any) -> str:
     """Its page."""
     said: dict[str, Any] = {
         "title": "A small graph",

@@ -6,9 +6,17 @@ from xml.etree import ElementTree
 import pytest
 
 from kryograph.labelling.calibration import Bin
-from kryograph.report.charts import histogram, interval, reliability_curve, swatch
-from kryograph.report.colours import INK, SHAPES, class_colours, outline
-from kryograph.report.markup import Safe
+from kryograph.report.charts import (
+    INK,
+    SHAPES,
+    class_colours,
+    histogram,
+    interval,
+    outline,
+    reliability_curve,
+    swatch,
+)
+from kryograph.report.html import Safe
 
 
 def numbers(picture: Safe, element: str, attribute: str) -> list[float]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kryograph.graph import UNKNOWN, Graph
-from kryograph.labelling.choice import HeldOut
+from kryograph.labelling.cross_validation import HeldOut
 from kryograph.report.facts import (
     class_scores,
     components,

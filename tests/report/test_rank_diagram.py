@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kryograph.experiments.compare import Comparison, Ranking
+from kryograph.experiments.comparison import Comparison, Ranking
 from kryograph.report.rank_diagram import probability, rank_svg, rank_text, show_comparisons
 
 Capture = pytest.CaptureFixture[str]

@@ -6,16 +6,16 @@ import html
 import json
 import re
 
-from kryograph.experiments.equal_terms import standings
-from kryograph.report.one_file import asset, policy
+from kryograph.experiments.standings import standings
+from kryograph.report.html import asset, policy
 from kryograph.report.results_page import results_page
-from kryograph.report.results_text import Shown
+from kryograph.report.results_text import TableView
 from tests.made_runs import MIXED, NASTY, cells, small
 
 
 def page() -> str:
     found = cells(MIXED)
-    shown = Shown(small(), tuple(found), tuple(standings(found)))
+    shown = TableView(small(), tuple(found), tuple(standings(found)))
     return results_page([shown, shown], source="runs <of> mine.sqlite", version="1.2.3")
 
 
@@ -95,6 +95,6 @@ def test_headings_name_a_data_set_once() -> None:
 
 def test_a_table_without_runs_has_a_page() -> None:
     found = tuple(cells({}))
-    made = results_page([Shown(small(), found, ())], source="runs.sqlite", version="1")
+    made = results_page([TableView(small(), found, ())], source="runs.sqlite", version="1")
     assert "There are no runs yet." in made
     assert known(made)[0]["mean"] is None

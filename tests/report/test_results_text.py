@@ -8,19 +8,19 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from kryograph.cli import console as terminal
 from kryograph.experiments.cells import CellResult
-from kryograph.experiments.equal_terms import standings
-from kryograph.report import terminal
+from kryograph.experiments.standings import standings
 from kryograph.report.results_text import (
     LEGEND,
     MARKS,
-    Shown,
+    TableView,
     about,
-    beside,
+    beside_paper,
     csv_text,
     failures,
+    format_mean,
     markdown,
-    measured,
     show_results,
     signed,
     sources,
@@ -30,9 +30,9 @@ from tests.made_runs import MIXED, NASTY, cells, small
 Capture = pytest.CaptureFixture[str]
 
 
-def mixed() -> Shown:
+def mixed() -> TableView:
     found = cells(MIXED)
-    return Shown(small(), tuple(found), tuple(standings(found)))
+    return TableView(small(), tuple(found), tuple(standings(found)))
 
 
 def cell(system: str, heading: str) -> CellResult:
@@ -54,27 +54,27 @@ def test_a_verdict_turns_at_the_ends_of_the_interval() -> None:
     # By hand: 0.62 ± 4.3027 · 0.02 / √3.
     assert (low, high) == pytest.approx((0.57032, 0.66968), abs=1e-5)
     expected = {low: "=", high: "=", low - 1e-9: "▲", high + 1e-9: "▼"}
-    assert {paper: beside(printing(paper))[-1] for paper in expected} == expected
+    assert {paper: beside_paper(printing(paper))[-1] for paper in expected} == expected
 
 
 def test_cells_in_words() -> None:
-    assert measured(cell("gcn", "Cora 1%")) == "62.0 ± 5.0 (3)"
-    assert beside(cell("gcn", "Cora 1%")) == "60.0 +2.0 ="
-    assert measured(cell("gcn", "Cora 3%")) == "70.0 (1)"
-    assert beside(cell("gcn", "Cora 3%")) == "70.0 0.0 ·"
-    assert measured(cell("gcn", "CiteSeer 1%")) == "failed ✗2"
-    assert beside(cell("gcn", "CiteSeer 1%")) == "50.0"
-    assert measured(cell("gat", "Cora 1%")) == "50.5 ± 6.4 (2) ✗1"
-    assert beside(cell("gat", "Cora 1%")) == "61.0 −10.5 ▼"
-    assert measured(cell("gat", "Cora 3%")) == "65.5 ± 6.4 (2)"
-    assert beside(cell("gat", "Cora 3%")) == ""
-    assert measured(cell("gat", "CiteSeer 1%")) == "–"
-    assert beside(cell("gat", "CiteSeer 1%")) == "51.0"
+    assert format_mean(cell("gcn", "Cora 1%")) == "62.0 ± 5.0 (3)"
+    assert beside_paper(cell("gcn", "Cora 1%")) == "60.0 +2.0 ="
+    assert format_mean(cell("gcn", "Cora 3%")) == "70.0 (1)"
+    assert beside_paper(cell("gcn", "Cora 3%")) == "70.0 0.0 ·"
+    assert format_mean(cell("gcn", "CiteSeer 1%")) == "failed ✗2"
+    assert beside_paper(cell("gcn", "CiteSeer 1%")) == "50.0"
+    assert format_mean(cell("gat", "Cora 1%")) == "50.5 ± 6.4 (2) ✗1"
+    assert beside_paper(cell("gat", "Cora 1%")) == "61.0 −10.5 ▼"
+    assert format_mean(cell("gat", "Cora 3%")) == "65.5 ± 6.4 (2)"
+    assert beside_paper(cell("gat", "Cora 3%")) == ""
+    assert format_mean(cell("gat", "CiteSeer 1%")) == "–"
+    assert beside_paper(cell("gat", "CiteSeer 1%")) == "51.0"
 
 
 def test_half_a_width_is_whole_where_the_interval_is_cut_off_at_the_ends() -> None:
     found = cells({("gcn", "Cora 1%"): [0.99, 1.0]})[0]
-    assert measured(found) == "99.5 ± 6.4 (2)"
+    assert format_mean(found) == "99.5 ± 6.4 (2)"
 
 
 def test_points_have_a_sign_unless_they_are_none() -> None:

@@ -6,8 +6,9 @@ import pytest
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
 from kryograph.graph import Split
+from kryograph.stats import tempered
 from kryograph.systems import system
-from kryograph.systems.blend import APART, CONFIDENCE, HOTTEST, even_temperature, tempered
+from kryograph.systems.blend import APART, CONFIDENCE, HOTTEST, even_temperature
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
 

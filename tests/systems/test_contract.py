@@ -22,7 +22,7 @@ from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.model import Model
 from kryograph.systems import SYSTEMS, Fit, System, snowball, system
 from kryograph.systems.network import NetworkSystem
-from kryograph.systems.settings import Range, Settings
+from kryograph.systems.settings import SearchRange, Settings
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
 
@@ -144,7 +144,7 @@ def test_a_search_has_somewhere_to_look_and_everything_there_is_allowed(name: st
     assert space
     for setting, where in space.items():
         default = settings_of(name)[setting]
-        tried = (where.low, where.high) if isinstance(where, Range) else where
+        tried = (where.low, where.high) if isinstance(where, SearchRange) else where
         assert len(set(tried)) >= 2
         for value in tried:
             changed = record().replace({setting: type(default)(value)})

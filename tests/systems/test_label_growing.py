@@ -12,12 +12,12 @@ from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.systems import SYSTEMS, Fit, system
 from kryograph.systems.gcn import GCNSystem
 from kryograph.systems.label_growing import (
-    Chosen,
+    AddedLabels,
     LabelGrowingSystem,
-    candidates,
     grown,
-    nearest,
+    nearest_nodes,
     surest,
+    unlabelled_nodes,
 )
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
@@ -158,28 +158,28 @@ def known(graph: Graph, labels: dict[int, int], classes: int = 2) -> Task:
 
 def test_walks_choose_the_nodes_next_to_the_labels() -> None:
     task = known(toy.path(9), {0: 0, 8: 1})
-    chosen = nearest(task, candidates(task), np.array([2, 3]), 1e-6)
+    chosen = nearest_nodes(task, unlabelled_nodes(task), np.array([2, 3]), 1e-6)
     assert {c: nodes.tolist() for c, nodes in chosen.items()} == {0: [1, 2], 1: [7, 6, 5]}
 
 
 def test_walks_choose_nothing_in_a_component_without_labels() -> None:
     task = known(toy.disjoint(toy.path(3), toy.cycle(5)), {0: 0})
-    assert nearest(task, candidates(task), np.array([6, 6]), 1e-6)[0].tolist() == [1, 2]
-    assert nearest(task, candidates(task), np.array([6, 6]), 1e-6)[1].tolist() == []
+    assert nearest_nodes(task, unlabelled_nodes(task), np.array([6, 6]), 1e-6)[0].tolist() == [1, 2]
+    assert nearest_nodes(task, unlabelled_nodes(task), np.array([6, 6]), 1e-6)[1].tolist() == []
 
 
 def test_a_fit_chooses_what_it_is_surest_of() -> None:
     task = known(toy.path(6), {0: 0, 5: 1})
     first = np.array([1.0, 0.6, 0.9, 0.3, 0.4, 0.0])
     fit = Fit(task, np.stack([first, 1 - first], axis=1), epochs=0, weights={})
-    chosen = surest(fit, candidates(task), np.array([1, 5]))
+    chosen = surest(fit, unlabelled_nodes(task), np.array([1, 5]))
     assert {c: nodes.tolist() for c, nodes in chosen.items()} == {0: [2], 1: [3, 4]}
 
 
 def test_a_node_never_gets_two_labels() -> None:
     task = known(toy.path(6), {0: 0, 5: 1})
     # Node 2 is the first choice of class 1 and the second of class 0; of node 3 it is a tie.
-    added: Chosen = {0: np.array([1, 2, 3]), 1: np.array([2, 4, 3])}
+    added: AddedLabels = {0: np.array([1, 2, 3]), 1: np.array([2, 4, 3])}
     more = grown(task, added)
     assert more.labels.tolist() == [0, 0, 1, 0, 1, 1]
     assert more.split.train.tolist() == [0, 1, 2, 3, 4, 5]

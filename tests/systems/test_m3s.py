@@ -9,7 +9,7 @@ from kryograph.data import Dataset, synthetic_citations, toy
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.systems import Fit, system
-from kryograph.systems.label_growing import candidates
+from kryograph.systems.label_growing import unlabelled_nodes
 from kryograph.systems.m3s import M3SSystem, cluster_classes, diffused
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
@@ -39,7 +39,7 @@ def known(graph: Graph, labels: dict[int, int]) -> Task:
 def test_one_cluster_asks_every_node_for_the_same_class(data: Dataset) -> None:
     task = data.task()
     classes = cluster_classes(task, diffused(task.graph, "sym"), 1, seed=0)
-    assert np.unique(classes[candidates(task)]).size == 1
+    assert np.unique(classes[unlabelled_nodes(task)]).size == 1
 
 
 def test_a_cluster_stands_for_the_class_whose_mean_is_nearest() -> None:

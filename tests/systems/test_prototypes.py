@@ -79,7 +79,7 @@ def test_rounds_leave_a_class_without_labels_alone() -> None:
 
 def test_wide_features_are_projected_and_decide_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     task = task_of(toy.two_cliques(5), {0: 0, 9: 1})
-    monkeypatch.setattr("kryograph.systems.prototypes.LARGEST", 10)
+    monkeypatch.setattr("kryograph.systems.prototypes.LARGEST_EXACT", 10)
     made = system("prototypes")
     found = made.fit(task)
     assert found.weights["prototypes"].shape == (2, 512)

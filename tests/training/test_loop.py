@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.data import Dataset, synthetic_citations, toy
-from kryograph.engine.forward import Literal
+from kryograph.engine.forward import WholeGraph
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator, operator
 from kryograph.systems import system
 from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, nodes_of, train
@@ -43,7 +43,7 @@ class Climber(nn.Module):
         super().__init__()
         self.w = nn.Parameter(torch.zeros(()))
 
-    def forward(self, x: Matrix, L: Operator, masks: Masks | None = None) -> Tensor:
+    def forward(self, x: NodeFeatures, L: Operator, masks: Masks | None = None) -> Tensor:
         margin = torch.stack([self.w, 2.6 - self.w, self.w])
         return torch.stack([margin, torch.zeros_like(margin)], dim=1)
 
@@ -57,10 +57,10 @@ class Descent(Optimizer):
             parameter -= self.lr * parameter.grad
 
 
-def on_task(network: nn.Module, task: Task) -> Literal:
+def on_task(network: nn.Module, task: Task) -> WholeGraph:
     """The network, which looks at neither features nor graph."""
     path = operator(task.graph)
-    return Literal(network, torch.zeros(3, 1), path, nodes_of(task, "cpu"), Masks())
+    return WholeGraph(network, torch.zeros(3, 1), path, nodes_of(task, "cpu"), Masks())
 
 
 def climb(task: Task, rule: StopRule, seen: list[float] | None = None) -> tuple[Climber, Trained]:
@@ -116,7 +116,7 @@ def test_without_validation_labels_the_training_score_is_watched(pair: Task) -> 
 class Forgetful(Climber):
     """In training the node is right from w > 2.2 on only, as if dropout took the rest away."""
 
-    def forward(self, x: Matrix, L: Operator, masks: Masks | None = None) -> Tensor:
+    def forward(self, x: NodeFeatures, L: Operator, masks: Masks | None = None) -> Tensor:
         lost = torch.tensor([[2.2 if self.training else 0.0, 0.0]])
         return super().forward(x, L, masks) - lost
 
@@ -170,7 +170,7 @@ def test_a_run_of_exactly_so_many_epochs_keeps_the_last(pair: Task) -> None:
 
 
 def test_epochs_that_nobody_asks_about_are_not_scored(pair: Task) -> None:
-    class Counted(Literal):
+    class Counted(WholeGraph):
         scorings = 0
 
         def scored(self) -> Tensor:
@@ -187,7 +187,7 @@ def test_epochs_that_nobody_asks_about_are_not_scored(pair: Task) -> None:
 
 
 def test_a_penalty_is_part_of_the_loss_and_of_the_step(pair: Task) -> None:
-    class Held(Literal):
+    class Held(WholeGraph):
         def penalty(self) -> Tensor:
             return 0.25 * self.network.w
 
@@ -258,7 +258,7 @@ def test_without_validation_labels_only_training_nodes_are_scored(pair: Task) ->
 
 def test_a_loss_that_is_no_number_ends_the_run(pair: Task) -> None:
     class Rooted(Climber):
-        def forward(self, x: Matrix, L: Operator, masks: Masks | None = None) -> Tensor:
+        def forward(self, x: NodeFeatures, L: Operator, masks: Masks | None = None) -> Tensor:
             # The root ceases to be a number once w has passed 2.7, in the third epoch.
             return super().forward(x, L) + 0 * (2.7 - self.w).sqrt()
 

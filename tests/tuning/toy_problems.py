@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from kryograph.data import Dataset, synthetic_citations
-from kryograph.experiments.settings import Column
 from kryograph.graph import Split
+from kryograph.runs.job import Scenario
 from kryograph.systems import System
 from kryograph.training.loop import Conditions, Diverged, Epoch
 from kryograph.training.stopping import StopRule
-from kryograph.tuning.problem import Lesson, Problem
+from kryograph.tuning.problem import JudgedTask, TuningProblem
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
 OTHERS = tuple(
     Split(f"by hand {k}", train=range(k, k + 30), validation=range(130, 230), test=range(230, 300))
     for k in (30, 60)
 )
-COLUMN = Column("synthetic", "public", "validation")
+COLUMN = Scenario("synthetic", "public", "validation")
 SHORT = Conditions(rule=StopRule(max_epochs=4))
 
 
@@ -35,18 +35,18 @@ def toy() -> Dataset:
     return replace(drawn, public=SPLIT)
 
 
-def on_three_splits(data: Dataset) -> tuple[Lesson, ...]:
+def on_three_splits(data: Dataset) -> tuple[JudgedTask, ...]:
     return tuple(
-        Lesson(data.task(split, validation=False), data.task(split), seed)
+        JudgedTask(data.task(split, validation=False), data.task(split), seed)
         for seed, split in enumerate((SPLIT, *OTHERS), start=1000)
     )
 
 
 @dataclass(frozen=True)
-class Parabola(Problem):
+class Parabola(TuningProblem):
     """The score is best with 7 hops, a little worse on each split, and needs no training."""
 
-    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         on_epoch(Epoch(1, 0.0, 0.0, None))
         return 0.9 - abs(method.settings.hops - 7) / 50 - (lesson.seed - 1000) / 100
 
@@ -58,7 +58,7 @@ class Slow(Parabola):
     def seconds(self, values: Mapping[str, Any]) -> float | None:
         return 0.0
 
-    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         time.sleep(0.2)
         return super().score(method, lesson, on_epoch)
 
@@ -71,7 +71,7 @@ class Trouble(Parabola):
     at: int = 0
     what: str = "diverges"
 
-    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         with self.file.open("a") as file:
             file.write(".")
         if self.file.stat().st_size == self.at:
@@ -101,7 +101,7 @@ class Meeting(Parabola):
 
     folder: Path = Path("meeting")
 
-    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         (self.folder / str(os.getpid())).touch()
         while len(list(self.folder.iterdir())) < 2:
             time.sleep(0.01)

@@ -16,18 +16,18 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse import linalg as sparse_linalg
 
+from kryograph.bench.benchmark import interleaved
 from kryograph.bench.spmm import random_operator
-from kryograph.bench.timing import interleaved
 from kryograph.krylov import applied
-from kryograph.krylov.products import PRODUCTS
+from kryograph.krylov.inner_products import INNER_PRODUCTS
 
 NODES, QUICK_NODES = 100_000, 5_000
-COLUMNS = 32
+APPLY_COLUMNS = 32
 TOLERANCE, TIGHTER = 1e-8, 1e-14
 OURS, THEIRS = "lanczos, classical", "expm_multiply"
 
 
-def run(
+def measure_apply(
     *, quick: bool = False, on_case: Callable[[str], None] = lambda case: None
 ) -> dict[str, Any]:
     """A row for each way: seconds, products with L, error, and how it compares in time.
@@ -37,9 +37,9 @@ def run(
         on_case: Told what is done next.
     """
     n = QUICK_NODES if quick else NODES
-    on_case(f"{n:,} nodes, {COLUMNS} columns")
+    on_case(f"{n:,} nodes, {APPLY_COLUMNS} columns")
     matrix = random_operator(n)
-    x = np.random.default_rng(0).standard_normal((n, COLUMNS))
+    x = np.random.default_rng(0).standard_normal((n, APPLY_COLUMNS))
     reference = applied("exp", matrix, x, tolerance=TIGHTER, method="power-series")
     works = ways(matrix, x)
     rows: list[dict[str, Any]] = []
@@ -56,7 +56,7 @@ def run(
     return {
         "nodes": n,
         "nnz": int(matrix.nnz),
-        "columns": COLUMNS,
+        "columns": APPLY_COLUMNS,
         "tolerance": TOLERANCE,
         "ways": rows,
     }
@@ -93,7 +93,7 @@ def ways(
 
     works: dict[str, Callable[[], tuple[npt.NDArray[np.float64], int | None]]] = {
         f"lanczos, {product}": lambda product=product: lanczos(product)  # type: ignore[misc]
-        for product in PRODUCTS
+        for product in INNER_PRODUCTS
     }
     works |= {"power series": series, THEIRS: expm_multiply}
     if hasattr(sparse_linalg, "funm_multiply_krylov"):  # SciPy 1.15

@@ -15,13 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kryograph.bench.idioms import GCNSnowball, Idiom, Setting, SignMLP
-from kryograph.bench.timing import interleaved
+from kryograph.bench.benchmark import interleaved
+from kryograph.bench.pyg import GCNSnowball, Idiom, Setting, SignMLP
 from kryograph.data import load
-from kryograph.engine.estimate import Estimate
-from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.engine.machine import available_memory, measure
-from kryograph.experiments.peak import peak_bytes
+from kryograph.engine.cost import Estimate
+from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.machine import available_memory, measure_rates, peak_bytes
 from kryograph.graph import Task
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
@@ -80,7 +79,7 @@ CASES = tuple(
     )
     for depth, hidden in sizes
 )
-QUICK = tuple(
+QUICK_CASES = tuple(
     Case(architecture, "cora", depth, hidden)
     for architecture, depth, hidden in (
         ("truncated-krylov", 18, 128),
@@ -131,7 +130,7 @@ class Contestant:
             return self.forward.scored()
 
 
-def run(
+def measure_epochs(
     *, quick: bool = False, on_case: Callable[[str], None] = lambda case: None
 ) -> dict[str, Any]:
     """All cases, or a few, and the geometric means of their speed-ups.
@@ -140,8 +139,8 @@ def run(
         quick: Four small cases, in less time each.
         on_case: Told what is measured next.
     """
-    rows = list(_rows(QUICK if quick else CASES, 1.0 if quick else 8.0, on_case))
-    return {"settings": rows, "summary": summary(rows)}
+    rows = list(_rows(QUICK_CASES if quick else CASES, 1.0 if quick else 8.0, on_case))
+    return {"settings": rows, "summary": epoch_summary(rows)}
 
 
 def _rows(
@@ -149,10 +148,10 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     for case in cases:
         on_case(str(case))
-        yield compare(case, budget)
+        yield compare_epochs(case, budget)
 
 
-def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def epoch_summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Geometric means for each architecture."""
     names = dict.fromkeys(row["architecture"] for row in rows)
     return {
@@ -164,7 +163,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     }
 
 
-def compare(case: Case, budget: float) -> dict[str, Any]:
+def compare_epochs(case: Case, budget: float) -> dict[str, Any]:
     """One case: times, ratios, differences, memory, and how near to the machine's limits."""
     task = load(case.dataset).task("public")
     nodes = nodes_of(task, "cpu")
@@ -184,7 +183,7 @@ def compare(case: Case, budget: float) -> dict[str, Any]:
     def literal() -> Contestant:
         network = _network(case, task)
         torchs = torch.optim.RMSprop(network.parameters(), lr=LR, weight_decay=DECAY)
-        return Contestant(Literal(network, dense, L, nodes, Masks()), task, torchs)
+        return Contestant(WholeGraph(network, dense, L, nodes, Masks()), task, torchs)
 
     ours, engine_peak = peak_bytes(lambda: _started(engine()))
     theirs, literal_peak = peak_bytes(lambda: _started(literal()))
@@ -207,7 +206,7 @@ def compare(case: Case, budget: float) -> dict[str, Any]:
         "logits_difference": difference[0],
         "gradient_difference": difference[1],
         "floor_fraction": _floor(estimate) / times["engine"],
-        "predicted_seconds": estimate.epoch.seconds(measure()),
+        "predicted_seconds": estimate.epoch.seconds(measure_rates()),
         "engine_peak_bytes": engine_peak,
         "literal_peak_bytes": literal_peak,
         "pyg_peak_bytes": pyg_peak,
@@ -263,4 +262,4 @@ def _relative(one: Tensor, other: Tensor) -> float:
 
 
 def _floor(estimate: Estimate) -> float:
-    return estimate.epoch.floor(measure())
+    return estimate.epoch.floor(measure_rates())

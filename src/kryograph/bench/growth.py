@@ -16,10 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from kryograph.bench.benchmark import seconds
 from kryograph.bench.epoch import Contestant
-from kryograph.bench.timing import seconds
 from kryograph.data.synthetic import synthetic_citations
-from kryograph.experiments.peak import peak_bytes
+from kryograph.engine.machine import peak_bytes
 from kryograph.graph import Split, Task
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
@@ -30,11 +30,11 @@ from kryograph.training.optimizers import optimizer
 
 NODES, QUICK_NODES = (10_000, 100_000, 1_000_000), (3_000, 10_000, 30_000)
 MEAN_DEGREE, FEATURES, SHARE = 10, 64, 0.01
-SYSTEMS = ("truncated-krylov", "linear-snowball", "snowball")
+GROWTH_SYSTEMS = ("truncated-krylov", "linear-snowball", "snowball")
 MEASURED = ("prepare_seconds", "epoch_seconds", "predict_seconds", "peak_bytes")
 
 
-def run(
+def measure_growth(
     *, quick: bool = False, on_case: Callable[[str], None] = lambda case: None
 ) -> dict[str, Any]:
     """Every system on every size with its default settings, and the fitted exponents.
@@ -47,9 +47,9 @@ def run(
     for n in QUICK_NODES if quick else NODES:
         on_case(f"{n:,} nodes")
         task = synthetic_task(n)
-        for name in SYSTEMS:
+        for name in GROWTH_SYSTEMS:
             on_case(f"{name}, {n:,} nodes")
-            rows.append(measure(name, task, budget=0.5 if quick else 4.0))
+            rows.append(measure_task(name, task, budget=0.5 if quick else 4.0))
     return {
         "sizes": rows,
         "exponents": {
@@ -57,7 +57,7 @@ def run(
                 field: exponent([row for row in rows if row["system"] == name], field)
                 for field in MEASURED
             }
-            for name in SYSTEMS
+            for name in GROWTH_SYSTEMS
         },
     }
 
@@ -73,7 +73,7 @@ def synthetic_task(n: int, seed: int = 0) -> Task:
     return replace(data, graph=graph, public=None).task(split)
 
 
-def measure(name: str, task: Task, budget: float) -> dict[str, Any]:
+def measure_task(name: str, task: Task, budget: float) -> dict[str, Any]:
     """One system on one graph."""
     chosen = system(name)
     assert isinstance(chosen, NetworkSystem)

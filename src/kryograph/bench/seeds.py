@@ -10,12 +10,12 @@ from typing import Any
 from torch import nn
 
 from kryograph.data import load
-from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.experiments.choice import choose
-from kryograph.experiments.runner import Plan
-from kryograph.experiments.settings import Column
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.experiments.resolve import resolve_settings
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator
+from kryograph.runs.job import Scenario
+from kryograph.runs.runner import Plan
 from kryograph.systems.truncated_krylov import TruncatedKrylovSystem
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
@@ -29,13 +29,13 @@ class LiteralKrylov(TruncatedKrylovSystem):
     """The same system, computed as it is written."""
 
     def forward(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """Every node, every time."""
-        return Literal(network, x, L, nodes, masks)
+        return WholeGraph(network, x, L, nodes, masks)
 
 
-def run(
+def measure_seeds(
     *, quick: bool = False, on_case: Callable[[str], None] = lambda case: None
 ) -> dict[str, Any]:
     """Wall-clock seconds of all seeds, and those that as many literal epochs would take.
@@ -44,8 +44,8 @@ def run(
         quick: Two seeds, not ten.
         on_case: Told what is measured next.
     """
-    column = Column("cora", "public", "validation")
-    system, source = choose("truncated-krylov", column)
+    column = Scenario("cora", "public", "validation")
+    system, source = resolve_settings("truncated-krylov", column)
     seeds = QUICK_SEEDS if quick else SEEDS
     plan = Plan(system, source, load("cora"), column, seeds)
     estimate = plan.estimate()

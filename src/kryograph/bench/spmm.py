@@ -14,9 +14,9 @@ import torch
 import torch_geometric.utils as pyg
 from torch import Tensor
 
-from kryograph.bench.timing import interleaved
+from kryograph.bench.benchmark import interleaved
 from kryograph.engine import cost
-from kryograph.engine.machine import measure
+from kryograph.engine.machine import measure_rates
 from kryograph.graph import Graph
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
@@ -30,14 +30,14 @@ MOST_MESSAGES = 2**27
 """Numbers, half a GiB of them: beyond it, a message for every edge is not worth waiting for."""
 
 
-def spmm(*, quick: bool = False) -> list[dict[str, object]]:
+def measure_spmm(*, quick: bool = False) -> list[dict[str, object]]:
     """One row for each graph and width: seconds, speed-ups, and how near the copy rate comes.
 
     Args:
         quick: The small graph and two widths only.
     """
     return [
-        compare(matrix, width, budget=0.5 if quick else 1.0)
+        compare_products(matrix, width, budget=0.5 if quick else 1.0)
         for matrix in map(random_operator, QUICK_NODES if quick else NODES)
         for width in (QUICK_WIDTHS if quick else WIDTHS)
     ]
@@ -49,7 +49,7 @@ def random_operator(n: int, seed: int = 0) -> sp.csr_array:
     return operator(Graph.from_edges(pairs, n)).matrix
 
 
-def compare(matrix: sp.csr_array, width: int, *, budget: float) -> dict[str, object]:
+def compare_products(matrix: sp.csr_array, width: int, *, budget: float) -> dict[str, object]:
     """The row of one matrix and width; what was not tried is None.
 
     Args:
@@ -63,7 +63,7 @@ def compare(matrix: sp.csr_array, width: int, *, budget: float) -> dict[str, obj
     times = interleaved(works, budget=budget)
     exact = torch.from_numpy(matrix @ x.double().numpy())
     difference = (works[OURS]() - exact).abs().max() / exact.abs().max()
-    moved = cost.spmm(matrix.nnz, n, width).kernels[0].bytes
+    moved = cost.spmm_cost(matrix.nnz, n, width).kernels[0].bytes
     return {
         "nodes": n,
         "nnz": int(matrix.nnz),
@@ -73,7 +73,7 @@ def compare(matrix: sp.csr_array, width: int, *, budget: float) -> dict[str, obj
             f"speedup_{name}": times[name] / times[OURS] if name in times else None
             for name in THEIRS
         },
-        "copy_fraction": moved / times[OURS] / measure().bytes,
+        "copy_fraction": moved / times[OURS] / measure_rates().bytes,
         "difference": difference.item(),
     }
 

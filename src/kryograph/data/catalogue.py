@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from kryograph.data.dataset import Dataset
 from kryograph.data.planetoid import CORA_CLASSES, planetoid
-from kryograph.data.sources import FORMS, Notify, RawFiles, find_files, silent
+from kryograph.data.sources import FORMS, Notify, RawFiles, find_files, ignore_note
 from kryograph.data.synthetic import synthetic_citations
 from kryograph.errors import unknown
 
@@ -22,7 +22,7 @@ class Options:
     data_dir: str | Path | None = None
     remove_unlabelled: bool = False
     normalise: bool = True
-    notify: Notify = silent
+    notify: Notify = ignore_note
 
 
 Loader: TypeAlias = Callable[[Options], Dataset]
@@ -103,7 +103,7 @@ def load(
     data_dir: str | Path | None = None,
     remove_unlabelled: bool = False,
     normalise: bool = True,
-    notify: Notify = silent,
+    notify: Notify = ignore_note,
 ) -> Dataset:
     """Load a data set, fetching its files if need be.
 
@@ -124,7 +124,7 @@ def fetch(
     names: Iterable[str] = tuple(FORMS),
     *,
     data_dir: str | Path | None = None,
-    notify: Notify = silent,
+    notify: Notify = ignore_note,
 ) -> dict[str, RawFiles]:
     """Bring the files of some data sets into the cache, so that later runs need no network.
 

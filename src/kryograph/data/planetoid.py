@@ -20,9 +20,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from kryograph.data.dataset import Dataset
-from kryograph.data.features import row_normalise
 from kryograph.data.sources import Form, RawFiles
 from kryograph.data.splits import TEST, VALIDATION
+from kryograph.data.tables.feature_blocks import row_normalise
 from kryograph.data.unpickle import read_pickle
 from kryograph.graph import UNKNOWN, Graph, Indices, Split
 
@@ -41,7 +41,7 @@ CORA_CLASSES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Papers:
+class CitationGraph:
     """What the files of a data set say, before anything is done to it."""
 
     features: sp.csr_array
@@ -52,7 +52,7 @@ class Papers:
     test: Indices
 
 
-def read_pickles(folder: Path, name: str) -> Papers:
+def read_pickles(folder: Path, name: str) -> CitationGraph:
     """Read the eight files `ind.{name}.*`."""
 
     def path(part: str) -> Path:
@@ -77,10 +77,10 @@ def read_pickles(folder: Path, name: str) -> Papers:
     neighbours = [np.asarray(listed, dtype=np.int64) for listed in graph.values()]
     sources = np.repeat(list(graph), [listed.size for listed in neighbours])
     edges = np.stack([sources, np.concatenate(neighbours)])
-    return Papers(features, labels, edges, np.arange(train), test)
+    return CitationGraph(features, labels, edges, np.arange(train), test)
 
 
-def read_cora(folder: Path, name: str = "cora") -> Papers:
+def read_cora(folder: Path, name: str = "cora") -> CitationGraph:
     """Read `cora.content` and `cora.cites` and put the papers into Planetoid's order.
 
     A line of the first is a paper's id, a 0 or 1 for each word, and its class; a line of the second
@@ -104,7 +104,7 @@ def read_cora(folder: Path, name: str = "cora") -> Papers:
     features = sp.csr_array((np.ones(columns.size), columns, indptr), shape=(len(node), width))
     cites = (folder / f"{name}.cites").read_text().split()
     edges = np.array([node[paper] for paper in cites], dtype=np.int64).reshape(-1, 2).T
-    return Papers(
+    return CitationGraph(
         features,
         labels,
         edges,
@@ -113,7 +113,7 @@ def read_cora(folder: Path, name: str = "cora") -> Papers:
     )
 
 
-READERS: Mapping[Form, Callable[[Path, str], Papers]] = {
+READERS: Mapping[Form, Callable[[Path, str], CitationGraph]] = {
     Form.PLANETOID: read_pickles,
     Form.LINQS: read_cora,
 }
@@ -155,7 +155,7 @@ def planetoid(
     )
 
 
-def labelled_only(papers: Papers) -> Papers:
+def labelled_only(papers: CitationGraph) -> CitationGraph:
     """The papers that have a class, numbered anew in the same order."""
     keep = papers.labels != UNKNOWN
     new = np.cumsum(keep) - 1

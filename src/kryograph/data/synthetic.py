@@ -24,13 +24,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from kryograph.data.dataset import Dataset
-from kryograph.data.features import row_normalise
 from kryograph.data.splits import TEST, VALIDATION, per_class_split
+from kryograph.data.tables.feature_blocks import row_normalise
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Indices, Split
 
 ROUNDS = 100
-TRAIN_PER_CLASS = 20
+SYNTHETIC_TRAIN_PER_CLASS = 20
 
 
 def synthetic_citations(
@@ -108,9 +108,9 @@ def _check(
 
 
 def _public(labels: Indices, classes: int, seed: int) -> Split | None:
-    if labels.size < TRAIN_PER_CLASS * classes + VALIDATION + TEST:
+    if labels.size < SYNTHETIC_TRAIN_PER_CLASS * classes + VALIDATION + TEST:
         return None
-    return replace(per_class_split(labels, TRAIN_PER_CLASS, seed=seed), name="public")
+    return replace(per_class_split(labels, SYNTHETIC_TRAIN_PER_CLASS, seed=seed), name="public")
 
 
 def _draw_edges(

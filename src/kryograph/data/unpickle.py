@@ -18,14 +18,14 @@ from numpy._core import multiarray
 
 from kryograph.errors import UsageError
 
-T = TypeVar("T")
+Unpickled = TypeVar("T")
 
 
 class Refused(UsageError):
     """A pickle asks for something that no data file needs."""
 
 
-def read_pickle(path: Path, kind: type[T]) -> T:
+def read_pickle(path: Path, kind: type[Unpickled]) -> Unpickled:
     """The object in the file `path`, which must be of type `kind`."""
     try:
         with path.open("rb") as stream:

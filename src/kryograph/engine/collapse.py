@@ -13,9 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from kryograph.engine.cost import Cost, gemm, pass_through, spmm
-from kryograph.engine.features import Features
-from kryograph.engine.hops import Hops
+from kryograph.engine.cost import Cost, gemm_cost, spmm_cost, temporary
+from kryograph.engine.hops import FeatureRows, Hops
 
 
 def coefficients(
@@ -41,7 +40,7 @@ def coefficients(
 
 
 def collapsed(
-    x: Features, hops: Hops, weights: Sequence[Tensor], biases: Sequence[Tensor | None]
+    x: FeatureRows, hops: Hops, weights: Sequence[Tensor], biases: Sequence[Tensor | None]
 ) -> Tensor:
     """Logits of T₀ of a linear Snowball network with p = 1."""
     classes = weights[-1].shape[1]
@@ -55,13 +54,13 @@ def collapsed(
     return logits if biases[-1] is None else logits + biases[-1]
 
 
-def collapsed_cost(x: Features, hops: Hops, hidden: int, classes: int) -> Cost:
+def collapsed_cost(x: FeatureRows, hops: Hops, hidden: int, classes: int) -> Cost:
     """Of `collapsed`, for hidden layers of that width."""
     n = len(hops.sizes) - 2
     total = x.cost(hops.sizes[-1], (n + 1) * classes)
-    total += pass_through((x.width + 2 * hops.sizes[-1]) * (n + 1) * classes)
+    total += temporary((x.width + 2 * hops.sizes[-1]) * (n + 1) * classes)
     for l in range(n):
-        total += gemm(x.width + l * hidden, hidden, (n - l) * classes)
+        total += gemm_cost(x.width + l * hidden, hidden, (n - l) * classes)
     for k in range(n + 1):
-        total += spmm(hops.nnz(k), 2 * hops.sizes[k], classes)
+        total += spmm_cost(hops.nnz(k), 2 * hops.sizes[k], classes)
     return total

@@ -4,11 +4,16 @@ A computation is a list of kernels. A kernel does some floating-point operations
 bytes, and takes as long as the slower of the two. A sparse product counts every row that it
 gathers as moved. Forms are compared at nominal rates, never at measured ones: the choice, and
 with it the last digit of every result, must not depend on how busy the machine is.
+
+Estimate: what a run will take, before it starts, and whether there is room for it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from kryograph.errors import UsageError
+from kryograph.text import gigabytes
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ NOMINAL = Rates(flops=140e9, bytes=24e9, launch=5e-6)
 """Two cores of a server of 2021, in float32."""
 
 
-EPOCHS = 200
+USUAL_EPOCHS = 200
 """What a run usually takes: over so many a preparation has to pay off."""
 
 
@@ -66,7 +71,7 @@ class Kernel:
 class Cost:
     """Kernels one after the other, and the memory that is needed for them.
 
-    >>> dense, sparse = gemm(640, 14330, 1950), spmm(49216, 2708, 1950)
+    >>> dense, sparse = gemm_cost(640, 14330, 1950), spmm_cost(49216, 2708, 1950)
     >>> (dense + sparse).seconds() == dense.seconds() + sparse.seconds()
     True
     """
@@ -104,28 +109,67 @@ class Cost:
         return self.kept + self.passing
 
 
-def gemm(rows: int, inner: int, columns: int, size: int = 4) -> Cost:
+def gemm_cost(rows: int, inner: int, columns: int, size: int = 4) -> Cost:
     """(rows × inner) @ (inner × columns), both dense."""
     moved = rows * inner + inner * columns + rows * columns
     return Cost((Kernel(2.0 * rows * inner * columns, float(size * moved)),))
 
 
-def spmm(nnz: int, rows: int, columns: int, size: int = 4) -> Cost:
+def spmm_cost(nnz: int, rows: int, columns: int, size: int = 4) -> Cost:
     """A sparse matrix with that many entries times a dense one; each entry gathers a row."""
     moved = nnz * (columns * size + 4 + size) + rows * columns * size
     return Cost((Kernel(2.0 * nnz * columns, float(moved), SPARSE_LAUNCHES),))
 
 
-def stream(numbers: float, size: int = 4) -> Cost:
+def memory_pass_cost(numbers: float, size: int = 4) -> Cost:
     """A pass over memory that reads or writes so many numbers."""
     return Cost((Kernel(0.0, float(numbers * size)),))
 
 
-def hold(numbers: float, size: int = 4) -> Cost:
+def resident(numbers: float, size: int = 4) -> Cost:
     """So many numbers are kept throughout."""
     return Cost(kept=float(numbers * size))
 
 
-def pass_through(numbers: float, size: int = 4) -> Cost:
+def temporary(numbers: float, size: int = 4) -> Cost:
     """So many numbers are held for a while."""
     return Cost(passing=float(numbers * size))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one run costs.
+
+    Args:
+        weights: How many parameters are trained.
+        epoch: A training step with the optimiser's, and a scoring.
+    """
+
+    weights: int
+    epoch: Cost
+
+    def seconds(self, rates: Rates = NOMINAL) -> float:
+        """How long a usual run takes, on a machine."""
+        return USUAL_EPOCHS * self.epoch.seconds(rates)
+
+    @property
+    def memory(self) -> float:
+        """Bytes at the peak, beyond what the program itself holds."""
+        return self.epoch.memory
+
+    def check(self, available: float | None, runs: int = 1) -> None:
+        """Refuse what cannot fit.
+
+        Args:
+            available: Bytes that are free; None if nobody knows.
+            runs: How many are to be done at once.
+        """
+        if available is None or runs * self.memory <= available:
+            return
+        each = f" for each of {runs} runs at once" if runs > 1 else ""
+        fewer = "fewer --jobs, or " if runs > 1 else ""
+        raise UsageError(
+            f"This needs about {gigabytes(self.memory)} of memory{each}, and "
+            f"{gigabytes(available)} are free; the network has {self.weights:,} weights. "
+            f"Try {fewer}a smaller network, such as --set hidden=64."
+        )

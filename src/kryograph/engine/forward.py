@@ -1,4 +1,9 @@
-"""Forward: how a run gets a network's logits. The literal way is to compute every node's."""
+"""Forward: how a run gets a network's logits. The literal way is to compute every node's.
+
+Dropout on the features: a step sees others than the step before it, so nothing of them is kept.
+
+Scores see them whole, and are computed as fast as ever.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from kryograph.engine.cost import Cost
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.engine.cost import (
+    Cost,
+    Estimate,
+    gemm_cost,
+    memory_pass_cost,
+    resident,
+    spmm_cost,
+    temporary,
+)
+from kryograph.nn.functional import Masks, NodeFeatures
+from kryograph.nn.network import Layered
 from kryograph.operators import Operator
 
 
@@ -41,7 +55,7 @@ class Forward(ABC):
     """
 
     def __init__(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> None:
         self.network, self.x, self.L, self.nodes, self.masks = network, x, L, nodes, masks
 
@@ -67,7 +81,7 @@ class Forward(ABC):
         """What one epoch costs, the optimiser's step left out."""
 
 
-class Literal(Forward):
+class WholeGraph(Forward):
     """The formula as the paper writes it, on every node, every time."""
 
     def training(self) -> Tensor:
@@ -82,3 +96,63 @@ class Literal(Forward):
     def cost(self) -> Cost:
         """Not known: it depends on the network."""
         return Cost()
+
+
+class InputDropped(WholeGraph):
+    """Training on the whole graph, scores by another form of the same network.
+
+    Args:
+        scoring: That form.
+    """
+
+    def __init__(self, scoring: Forward) -> None:
+        super().__init__(scoring.network, scoring.x, scoring.L, scoring.nodes, scoring.masks)
+        self.scoring = scoring
+
+    def scored(self) -> Tensor:
+        """As the other form does it."""
+        return self.scoring.scored()
+
+    def everything(self) -> Tensor:
+        """As the other form does it."""
+        return self.scoring.everything()
+
+    def cost(self) -> Cost:
+        """Scoring, and of a step what meets features: X W and L (X W) on every node, and back.
+
+        Weights with k F entries stand for k columns of W. What hidden layers add is left out.
+        """
+        n, features = self.x.shape
+        columns = sum(weight.numel() // features for weight in self.network.parameters())
+        with_x = (
+            gemm_cost(n, features, columns)
+            if isinstance(self.x, Tensor)
+            else spmm_cost(self.x.nnz, n, columns)
+        )
+        step = with_x + spmm_cost(self.L.matrix.nnz, n, columns)
+        return self.scoring.cost() + step * 2 + temporary(3 * n * columns)
+
+
+def dropping_features(form: Forward) -> Forward:
+    """A form, or what stands for it if its network drops features."""
+    assert isinstance(form.network, Layered)
+    return InputDropped(form) if form.network.input_dropout > 0 else form
+
+
+def estimate(forward: Forward, moments: int) -> Estimate:
+    """What a run costs.
+
+    Args:
+        forward: How the network will be computed; its weights need not have storage yet.
+        moments: How many numbers per weight the optimiser remembers.
+    """
+    weights = sum(parameter.numel() for parameter in forward.network.parameters())
+    # The optimiser reads weights, gradients and moments and writes all but the gradients. Kept are
+    # these, and the best epoch's weights.
+    step = memory_pass_cost((3 + 2 * moments) * weights) + resident((3 + moments) * weights)
+    data = _numbers(forward.x) + 4 * forward.L.matrix.nnz
+    return Estimate(weights, forward.cost() + step + resident(2 * data))
+
+
+def _numbers(x: NodeFeatures) -> int:
+    return x.numel() if isinstance(x, Tensor) else 2 * x.nnz

@@ -3,6 +3,8 @@
 A layer that diffuses once and is needed on the rows T₀ needs its input on T₁, the nodes within one
 hop of T₀, and so on. With the nodes in the order of their distance each T_k is the first few rows,
 and L[T_k, T_{k+1}] the first rows of one matrix: restricting a layer costs a slice.
+
+Features: X in the order of some hops, sparse or dense, its first rows times a matrix.
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from kryograph.engine.cost import Cost, gemm_cost, spmm_cost
+from kryograph.nn.functional import NodeFeatures
 from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
 
@@ -83,3 +87,52 @@ class Hops:
             self._matrix = sp.csr_array(parts, shape=(inner, self._order.size))
             self._matrix.sort_indices()
         return self._matrix
+
+
+class FeatureRows:
+    """Rows of X, of which a product takes the first few.
+
+    Args:
+        x: Features of every node.
+        nodes: Which rows, in which order.
+    """
+
+    def __init__(self, x: NodeFeatures, nodes: Tensor) -> None:
+        every = len(nodes) == x.shape[0] and torch.equal(
+            nodes, torch.arange(len(nodes), device=nodes.device)
+        )
+        self.x: NodeFeatures = (
+            x if every else x.rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]
+        )
+        self.width = x.shape[1]
+        self._first: dict[int, SparseMatrix] = {}
+
+    def _rows(self, rows: int) -> SparseMatrix:
+        assert isinstance(self.x, SparseMatrix)
+        if rows == self.x.shape[0]:
+            return self.x
+        if rows not in self._first:
+            self._first[rows] = self.x.corner(rows, self.width)
+        return self._first[rows]
+
+    def product(self, rows: int, weight: Tensor) -> Tensor:
+        """X[:rows] W."""
+        if isinstance(self.x, Tensor):
+            return self.x[:rows] @ weight
+        return self._rows(rows).product(weight)
+
+    def transposed(self, y: Tensor) -> Tensor:
+        """X[:rows]ᵀ Y, with as many rows as Y has."""
+        if isinstance(self.x, Tensor):
+            return self.x[: len(y)].T @ y
+        return self._rows(len(y)).T.product(y)
+
+    def dense(self) -> Tensor:
+        """All rows."""
+        return self.x if isinstance(self.x, Tensor) else self.x.to_dense()
+
+    def cost(self, rows: int, columns: int) -> Cost:
+        """Of either product."""
+        if isinstance(self.x, Tensor):
+            return gemm_cost(rows, self.width, columns)
+        return spmm_cost(self._rows(rows).nnz, rows, columns)

@@ -1,7 +1,15 @@
-"""The machine: its speed, the memory left on it, whether bfloat16 works, and its description."""
+"""The machine: its speed, the memory left on it, whether bfloat16 works, and its description.
+
+Peak memory: how much a computation held at most, as the system saw it.
+
+Linux remembers the most memory that a process has held. The memory of one computation is that
+mark, put back before it starts, less what the process held already.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import platform
 import re
@@ -9,9 +17,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from time import perf_counter
+from typing import TypeVar
 
 import torch
 
@@ -49,7 +59,7 @@ WITHOUT_AMX = {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE_BF16"}
 """The environment in which oneDNN does not use AMX; it is read once, before the first product."""
 
 
-def measure() -> Rates:
+def measure_rates() -> Rates:
     """How fast this machine is in float32 with the current number of threads.
 
     Takes half a second the first time; then the answer is remembered.
@@ -201,3 +211,43 @@ def _read(path: Path) -> str:
         return path.read_text("utf-8")
     except OSError:
         return ""
+
+
+Result_ = TypeVar("T")
+
+PROCESS = Path("/proc/self")
+FORGET_PEAK = "5"
+"""What `clear_refs` takes for putting the mark back (proc(5))."""
+
+
+def peak_bytes(work: Callable[[], Result_]) -> tuple[Result_, int | None]:
+    """What `work` returns, and the most memory it held beyond what was held before.
+
+    The memory is None where the system does not tell (not Linux).
+
+    >>> peak_bytes(lambda: 6 * 7)[0]
+    42
+    """
+    gc.collect()
+    _return_freed_memory()
+    try:
+        (PROCESS / "clear_refs").write_text(FORGET_PEAK)
+    except OSError:
+        return work(), None
+    before = _status("VmRSS")
+    result = work()
+    peak = _status("VmHWM")
+    return result, None if before is None or peak is None else max(0, peak - before)
+
+
+def _return_freed_memory() -> None:
+    """Ask malloc for what it keeps: work that reused it would seem to need less."""
+    # Only glibc has this function, and only a Unix finds functions without a library's name.
+    with suppress(AttributeError, TypeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _status(name: str) -> int | None:
+    """A size in bytes from the process's status."""
+    found = re.search(rf"^{name}:\s+(\d+) kB", (PROCESS / "status").read_text(), re.MULTILINE)
+    return int(found[1]) * 1024 if found else None

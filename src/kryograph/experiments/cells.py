@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kryograph.experiments.choice import candidates
-from kryograph.experiments.settings import Column
-from kryograph.experiments.sweep import STOP, Job
-from kryograph.experiments.tables import Cell
+from kryograph.experiments.resolve import settings_to_run
+from kryograph.experiments.result_tables import Cell
 from kryograph.experiments.tuned import Tuned, find_tuned
-from kryograph.results import Summary, summarise
-from kryograph.store import Row
+from kryograph.runs.job import STOP, Job, Scenario
+from kryograph.runs.store import Row
+from kryograph.stats import Summary, summarise
 from kryograph.systems import System
 
 
@@ -114,9 +113,9 @@ def gather(
     for cell in cells:
         column = cell.column
         there = runs[cell.system, column.dataset, column.split, column.protocol]
-        wanted = candidates(cell.system, column, which, tuned)
+        wanted = settings_to_run(cell.system, column, which, tuned)
         asked = _digests(wanted, column)
-        else_own = _digests(candidates(cell.system, column, "best", tuned)[:1], column)
+        else_own = _digests(settings_to_run(cell.system, column, "best", tuned)[:1], column)
         most = sorted(there, key=lambda key: -len(there[key]))
         shown = (asked, else_own, most[:1])
         digests = next(filter(None, ([d for d in each if d in there] for each in shown)), [])
@@ -136,7 +135,7 @@ def gather(
     return results
 
 
-def _digests(settings: Iterable[tuple[System, str]], column: Column) -> list[str]:
+def _digests(settings: Iterable[tuple[System, str]], column: Scenario) -> list[str]:
     return [Job(*each, column, seed=0).setting_digest for each in settings]
 
 

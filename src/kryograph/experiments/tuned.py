@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kryograph.errors import UsageError, unknown
-from kryograph.experiments.settings import Column
+from kryograph.runs.job import Scenario
 from kryograph.systems import SYSTEMS, System, system
 
 _KEYS = (
@@ -32,7 +32,7 @@ class Tuned:
     """The best that a search found for a system in a column, and how."""
 
     system: System
-    column: Column
+    column: Scenario
     validation_accuracy: float
     """Mean over the splits of the search, none of which a table is measured on."""
     provenance: str
@@ -58,7 +58,7 @@ def _packaged() -> tuple[Tuned, ...]:
     return _parse(text, "tuned.toml")
 
 
-def find_tuned(name: str, column: Column, among: Iterable[Tuned]) -> Tuned | None:
+def find_tuned(name: str, column: Scenario, among: Iterable[Tuned]) -> Tuned | None:
     """That of a system and a column, if there is one."""
     for each in among:
         if each.system.name == name and each.column == column:
@@ -122,7 +122,7 @@ def _entry(given: Mapping[str, Any]) -> Tuned:
         raise unknown("system", name, SYSTEMS)
     return Tuned(
         system(name, given["settings"], operator=given["operator"]),
-        Column(given["dataset"], given["split"], given["protocol"]),
+        Scenario(given["dataset"], given["split"], given["protocol"]),
         float(given["validation_accuracy"]),
         given["provenance"],
         given.get("searched"),

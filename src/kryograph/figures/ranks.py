@@ -1,4 +1,16 @@
-"""The rank experiment of appendix II: how many independent columns are left, layer by layer.
+"""The ten activations of appendix III at any scale: f_s(z) = s f(z / s).
+
+A deep network with weights from N(0, 1) grows by a factor per layer, and leaves float64's range
+sooner or later. If everything is kept multiplied by s, a layer maps s H to s f(H …) = f_s(s H …):
+the rank is the same, as s H has that of H. Where f is positively homogeneous (identity, ReLU, leaky
+ReLU) f_s = f; the others have a bend or a slope at a place of their own, which moves with s. So the
+formulas below take s, and no part of them leaves the range when z / s does.
+
+>>> z = torch.tensor([-3.0, 0.25, 3.0], dtype=torch.float64)
+>>> SCALED["softshrink"](z, 1.0).tolist(), SCALED["softshrink"](z / 4, 1 / 4).tolist()
+([-2.5, 0.0, 2.5], [-0.625, 0.0, 0.625])
+
+The rank experiment of appendix II: how many independent columns are left, layer by layer.
 
 A graph G(n, p) and features from N(0, 1), both normalised as Kipf and Welling do (L is the
 renormalised adjacency; each row of X is divided by its sum), weights from N(0, 1), and the rank of
@@ -11,40 +23,88 @@ every hidden layer's output on the way forward:
 The rank is the number of singular values above max(rows, columns) · ε · σ_max in float64, which is
 what NumPy's and MATLAB's `rank` count. Everything is multiplied by a power of two before it gets
 too large (`activations`): no digit changes, and no rank.
+
+Figure 1 and the figures of appendix III: ranks against layers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
+from torch.nn.functional import hardshrink, leaky_relu, softshrink
 
 from kryograph.errors import UsageError, unknown
-from kryograph.figures.activations import SCALED, checked
+from kryograph.figures import style
+from kryograph.figures.style import letter, panels, styled
 from kryograph.nn.functional import side_by_side
 from kryograph.operators import Operator, from_adjacency
 
-LARGE = 2.0**300
+Scaled: TypeAlias = Callable[[Tensor, float], Tensor]
+
+BEND = 0.5
+"""Where hard and soft shrink bend, as in torch."""
+
+ALPHA, GAIN = 1.6732632423543772, 1.0507009873554805
+"""The constants of SELU."""
+
+
+def _elu(z: Tensor, s: float, alpha: float = 1.0) -> Tensor:
+    # Where z is positive the other branch may be infinite: `where` does not look at it.
+    return torch.where(z > 0, z, alpha * s * torch.expm1(z / s))
+
+
+SCALED: dict[str, Scaled] = {
+    "elu": _elu,
+    "hardshrink": lambda z, s: hardshrink(z, BEND * s),
+    "selu": lambda z, s: GAIN * _elu(z, s, ALPHA),
+    "softshrink": lambda z, s: softshrink(z, BEND * s),
+    "tanhshrink": lambda z, s: z - s * torch.tanh(z / s),
+    "identity": lambda z, s: z,
+    "sigmoid": lambda z, s: s * torch.sigmoid(z / s),
+    "relu": lambda z, s: torch.relu(z),
+    "leaky-relu": lambda z, s: leaky_relu(z),
+    "tanh": lambda z, s: s * torch.tanh(z / s),
+}
+"""In the order in which appendix III lists them."""
+
+
+def checked(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of activations, each of which exists and stands there once."""
+    names = tuple(names)
+    for name in names:
+        if name not in SCALED:
+            raise unknown("activation", name, SCALED)
+        if names.count(name) > 1:
+            raise UsageError(f"The activation {name!r} is named {names.count(name)} times.")
+    if not names:
+        raise UsageError(f"There must be an activation at least; there are: {', '.join(SCALED)}.")
+    return names
+
+
+LARGE_ENTRY = 2.0**300
 """When the largest entry is above this, everything is divided by it (rounded to a power of 2)."""
 
-SMALLEST = 2.0**-900
+SMALLEST_ENTRY = 2.0**-900
 """At this scale all that scaling can tell apart is below the rounding of the largest entry."""
 
 Ranks: TypeAlias = npt.NDArray[np.int64]
-Step: TypeAlias = Callable[[Operator, Sequence[Tensor], Tensor], Tensor]
+LayerStep: TypeAlias = Callable[[Operator, Sequence[Tensor], Tensor], Tensor]
 
 
-def rank(matrix: Tensor | npt.NDArray[np.floating]) -> int:
+def numerical_rank(matrix: Tensor | npt.NDArray[np.floating]) -> int:
     """Numerical rank: singular values above max(rows, columns) · ε · σ_max.
 
-    >>> rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]])), rank(torch.zeros(3, 2))
+    >>> numerical_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]])), numerical_rank(torch.zeros(3, 2))
     (1, 0)
     """
     values = torch.linalg.svdvals(torch.as_tensor(matrix))
@@ -59,7 +119,7 @@ class Architecture:
     """What goes into f, given H_0 … H_l and W_l; and how many blocks wide W_l is."""
 
     title: str
-    step: Step
+    step: LayerStep
     blocks: Callable[[int], int]
     """How often the last layer's output is stacked, given the number m of Krylov blocks."""
     dense: bool = False
@@ -143,7 +203,7 @@ class RankExperiment:
             seen = seen + self.width if made.dense else self.width
 
 
-QUICK = RankExperiment(
+QUICK_RANKS = RankExperiment(
     nodes=200, probability=0.05, features=100, width=32, layers=60, repetitions=3
 )
 """The same shapes, at a fifth of the size."""
@@ -157,7 +217,7 @@ class Network:
     activation: str
     hidden: list[Tensor]
     scale: float = 1.0
-    large: float = field(default=LARGE, repr=False)
+    large: float = field(default=LARGE_ENTRY, repr=False)
 
     def forward(self, L: Operator, weight: Tensor) -> Tensor:
         """One layer more; returns its output, times the scale."""
@@ -168,7 +228,7 @@ class Network:
         if largest > self.large:
             factor = 2.0 ** -math.frexp(largest)[1]
             self.hidden = [block * factor for block in self.hidden]
-            self.scale = max(self.scale * factor, SMALLEST)
+            self.scale = max(self.scale * factor, SMALLEST_ENTRY)
         return self.hidden[-1]
 
 
@@ -193,13 +253,13 @@ def ranks(
             networks = {f: Network(ARCHITECTURES[name], f, [x]) for f in activations}
             for layer, weight in enumerate(experiment.weights(name, repetition)):
                 for f, network in networks.items():
-                    found[name, f][repetition, layer] = rank(network.forward(L, weight))
+                    found[name, f][repetition, layer] = numerical_rank(network.forward(L, weight))
                 part = (place + (layer + 1) / experiment.layers) / len(architectures)
                 progress(stage, (repetition + part) / experiment.repetitions)
     return found
 
 
-def rows(found: dict[tuple[str, str], Ranks]) -> list[dict[str, object]]:
+def rank_rows(found: dict[tuple[str, str], Ranks]) -> list[dict[str, object]]:
     """A row for each architecture, activation and layer: mean and standard deviation."""
     return [
         {
@@ -212,3 +272,97 @@ def rows(found: dict[tuple[str, str], Ranks]) -> list[dict[str, object]]:
         for (name, f), table in found.items()
         for layer, column in enumerate(table.T)
     ]
+
+
+RanksByActivation = Mapping[tuple[str, str], Ranks]
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "relu": {"color": style.RED, "label": "ReLU"},
+    "leaky-relu": {"color": style.RED, "linestyle": style.DASHED, "label": "leaky ReLU"},
+    "elu": {"color": style.ORANGE, "label": "ELU"},
+    "selu": {"color": style.ORANGE, "linestyle": style.DOTTED, "label": "SELU"},
+    "hardshrink": {"color": style.GREY, "label": "hard shrink"},
+    "identity": {"color": style.BLACK, "linestyle": style.DASHDOT, "label": "identity"},
+    "softshrink": {"color": style.PINK, "linestyle": style.DASHED, "label": "soft shrink"},
+    "tanhshrink": {"color": style.SKY, "linestyle": style.DOTTED, "label": "tanh shrink"},
+    "tanh": {"color": style.BLUE, "label": "tanh"},
+    "sigmoid": {"color": style.GREEN, "linestyle": style.DASHED, "label": "sigmoid"},
+}
+"""Solid lines come first, so that they hide no dashed one that lies on them."""
+
+ARCHITECTURE_LOOKS: dict[str, dict[str, Any]] = {
+    "gcn": {"color": style.RED, "label": "GCN"},
+    "snowball": {"color": style.BLUE, "linestyle": style.DASHED, "label": "Snowball"},
+    "truncated-krylov": {
+        "color": style.GREEN,
+        "linestyle": style.DASHDOT,
+        "label": "truncated Krylov",
+    },
+}
+
+
+@styled
+def by_architecture(found: RanksByActivation) -> Figure:
+    """A panel for each architecture, a line for each activation: figure 1, appendix III."""
+    architectures, activations = _axes(found)
+    # Many names go below the panels; a few fit into the first.
+    many = len(activations) > 4
+    figure, axes = panels(1, len(architectures), 2.75 if many else 2.3, sharey=True)
+    for name, axis in zip(architectures, axes, strict=True):
+        for f in activations:
+            _line(axis, found[name, f], LOOKS[f])
+        _limits(axis, found[name, activations[0]], found)
+        axis.set_xlabel("layer")
+    letter(axes, [ARCHITECTURES[name].title for name in architectures])
+    axes[0].set_ylabel("independent columns")
+    if many:
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=5)
+    else:
+        axes[0].legend(loc="center right")
+    return figure
+
+
+@styled
+def by_activation(found: RanksByActivation) -> Figure:
+    """The transposed view: a panel for each activation, a line for each architecture."""
+    architectures, activations = _axes(found)
+    columns = min(5, len(activations))
+    rows = -(-len(activations) // columns)
+    figure, axes = panels(rows, columns, 0.5 + 1.5 * rows, sharex=True, sharey=True)
+    for axis in axes[len(activations) :]:
+        axis.set_visible(False)
+    shown = axes[: len(activations)]
+    for f, axis in zip(activations, shown, strict=True):
+        for name in architectures:
+            _line(axis, found[name, f], ARCHITECTURE_LOOKS[name])
+        _limits(axis, found[architectures[0], f], found)
+    letter(shown, [LOOKS[f]["label"] for f in activations])
+    figure.supxlabel("layer", fontsize=8)
+    figure.supylabel("independent columns", fontsize=8)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(architectures))
+    return figure
+
+
+def _axes(found: RanksByActivation) -> tuple[Sequence[str], Sequence[str]]:
+    architectures = list(dict.fromkeys(name for name, _ in found))
+    present = {f for _, f in found}
+    return architectures, [f for f in LOOKS if f in present]
+
+
+def _line(axis: Axes, table: Ranks, look: Mapping[str, Any]) -> None:
+    layers = np.arange(1, table.shape[1] + 1)
+    mean = table.mean(axis=0)
+    axis.plot(layers, mean, **look)
+    if len(table) > 1:
+        std = table.std(axis=0, ddof=1)
+        axis.fill_between(
+            layers, mean - std, mean + std, color=look["color"], alpha=0.18, linewidth=0
+        )
+
+
+def _limits(axis: Axes, table: Ranks, found: RanksByActivation) -> None:
+    top = max(int(each.max()) for each in found.values())
+    axis.set_xlim(0, table.shape[1])
+    axis.set_ylim(0, 1.06 * top)

@@ -22,24 +22,66 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from matplotlib.figure import Figure
 
-from kryograph.engine.estimate import gigabytes
 from kryograph.engine.machine import available_memory
 from kryograph.errors import KryographError
+from kryograph.figures import style
+from kryograph.figures.style import TITLES, letter, panels, styled
 from kryograph.graph import Graph
 from kryograph.operators import operator
+from kryograph.text import gigabytes
 
-Values = npt.NDArray[np.float64]
+RW = r"$\tilde{D}^{-1}\tilde{A}$"
+SYM = r"$\tilde{D}^{-1/2}\tilde{A}\tilde{D}^{-1/2}$"
+
+
+@styled
+def draw_spectra(found: Mapping[str, Spectrum]) -> Figure:
+    """A panel for each data set: values in decreasing order, of both operators."""
+    figure, axes = panels(1, len(found), 2.75, sharey=True)
+    for axis, spectrum in zip(axes, found.values(), strict=True):
+        n = len(spectrum.eigenvalues)
+        place = np.arange(1, n + 1)
+        axis.axhline(0, color=style.BLACK, linewidth=0.6)
+        axis.plot(place, spectrum.singular_rw, color=style.RED, label=f"singular values, {RW}")
+        axis.plot(
+            place,
+            spectrum.singular_sym,
+            color=style.BLUE,
+            linestyle=style.DASHED,
+            label=f"singular values, {SYM}",
+        )
+        axis.plot(
+            place,
+            spectrum.eigenvalues,
+            color=style.GREY,
+            linestyle=style.DOTTED,
+            label="eigenvalues of both",
+        )
+        # A little room on the left: the largest values are a few of thousands.
+        axis.set_xlim(-0.02 * n, n)
+        axis.set_xlabel("place in the order")
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}")
+        axis.locator_params(axis="x", nbins=4)
+    letter(axes, [TITLES.get(name, name) for name in found])
+    axes[0].set_ylabel("value")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    return figure
+
+
+Eigenvalues = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Spectrum:
     """Values in decreasing order, as many as there are nodes."""
 
-    eigenvalues: Values
+    eigenvalues: Eigenvalues
     """Of `sym`, and of `rw`."""
-    singular_sym: Values
-    singular_rw: Values
+    singular_sym: Eigenvalues
+    singular_rw: Eigenvalues
 
     @property
     def gap(self) -> float:
@@ -83,7 +125,7 @@ def spectrum(graph: Graph) -> Spectrum:
     )
 
 
-def _eigenvalues(matrix: sp.csr_array, groups: npt.NDArray[np.int64]) -> Values:
+def _eigenvalues(matrix: sp.csr_array, groups: npt.NDArray[np.int64]) -> Eigenvalues:
     """All of a symmetric matrix that does not tell twins apart, in decreasing order."""
     n, sizes = len(groups), np.bincount(groups)
     indicators = sp.csr_array((1 / np.sqrt(sizes[groups]), (np.arange(n), groups)))
@@ -109,7 +151,7 @@ def _check_memory(n: int) -> None:
         )
 
 
-def rows(found: Mapping[str, Spectrum]) -> list[dict[str, object]]:
+def spectrum_rows(found: Mapping[str, Spectrum]) -> list[dict[str, object]]:
     """A row for each graph and place in the order."""
     return [
         {
@@ -124,7 +166,7 @@ def rows(found: Mapping[str, Spectrum]) -> list[dict[str, object]]:
     ]
 
 
-def summary(found: Mapping[str, Spectrum]) -> dict[str, dict[str, float]]:
+def spectrum_summary(found: Mapping[str, Spectrum]) -> dict[str, dict[str, float]]:
     """What stands out, for each graph."""
     return {
         name: {

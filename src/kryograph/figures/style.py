@@ -16,6 +16,8 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+
 WIDTH = 7.0
 """Inches: two columns of a paper."""
 
@@ -53,14 +55,14 @@ STYLE: dict[str, Any] = {
 }
 
 P = ParamSpec("P")
-T = TypeVar("T")
+DrawnResult = TypeVar("T")
 
 
-def styled(draw: Callable[P, T]) -> Callable[P, T]:
+def styled(draw: Callable[P, DrawnResult]) -> Callable[P, DrawnResult]:
     """A function that draws, made to draw in this style, whatever the user's own is."""
 
     @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> DrawnResult:
         with mpl.rc_context():
             mpl.rcdefaults()
             parameters: Any = mpl.rcParams

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from kryograph.data import Dataset
+from kryograph.figures.depth import accuracy_over_seeds
 from kryograph.figures.theorems import (
+    ORDERS,
     Convergence,
     Fate,
+    Span,
     convergence,
     deep_ranks,
     fates,
     snowball_residual,
+    span,
 )
-from kryograph.figures.trained import accuracy
-from kryograph.figures.truncation import ORDERS, Span, span
 from kryograph.graph import Graph
 from kryograph.operators import operator
 from kryograph.systems import system
@@ -45,7 +47,7 @@ class Size:
     orders: tuple[int, ...] = ORDERS
 
 
-QUICK = Size(
+QUICK_THEORY = Size(
     steps=200,
     components=(1, 2),
     nodes=60,
@@ -105,7 +107,7 @@ def investigate(
     for place, (name, order) in enumerate(points):
         progress(f"truncated Krylov on {name}, m = {order}", 0.3 + 0.7 * place / len(points))
         method = system("truncated-krylov", {"order": order})
-        row = accuracy(method, datasets[name], seeds, jobs=jobs, conditions=conditions)
+        row = accuracy_over_seeds(method, datasets[name], seeds, jobs=jobs, conditions=conditions)
         scores[name].append({"order": order, **row})
     return Theory(converging, ranks, drawn, residuals, spans, scores)
 
@@ -123,7 +125,7 @@ def _dense(data: Dataset) -> np.ndarray[Any, np.dtype[np.float64]]:
     return np.asarray(dense, dtype=np.float64)
 
 
-def shown(found: Theory) -> Iterator[tuple[Sequence[str], list[Sequence[str]]]]:
+def theory_tables(found: Theory) -> Iterator[tuple[Sequence[str], list[Sequence[str]]]]:
     """Tables, with their headings."""
     yield (
         ("Lemma 1: powers of L", "components k", "|λ₂|", "measured rate"),
@@ -182,7 +184,7 @@ def _percent(row: Mapping[str, Any], key: str) -> str:
     return "–" if row[key] is None else f"{100 * row[key]:.1f}"
 
 
-def said(found: Theory) -> dict[str, Any]:
+def theory_sentences(found: Theory) -> dict[str, Any]:
     """For JSON: the numbers, without the curves."""
     return {
         "lemma1": {
@@ -197,7 +199,7 @@ def said(found: Theory) -> dict[str, Any]:
     }
 
 
-def rows(found: Theory) -> list[dict[str, object]]:
+def theory_rows(found: Theory) -> list[dict[str, object]]:
     """All curves, in one table: which experiment, which line, where, how much."""
     table: list[dict[str, object]] = []
 

@@ -11,11 +11,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from kryograph.figures import style
-from kryograph.figures.plots import TITLES, accuracy_line
-from kryograph.figures.style import letter, panels, styled
-from kryograph.figures.theorems import FLOOR, Convergence, Fate
+from kryograph.figures.depth import accuracy_line
+from kryograph.figures.style import TITLES, letter, panels, styled
+from kryograph.figures.theorems import FLOOR, Convergence, Fate, Span
 from kryograph.figures.theory import Theory
-from kryograph.figures.truncation import Span
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "cora": {"color": style.BLUE, "marker": "o"},
@@ -26,7 +25,7 @@ OTHER: dict[str, Any] = {"color": style.PINK, "marker": "v"}
 
 
 @styled
-def theory(found: Theory) -> Figure:
+def draw_theory(found: Theory) -> Figure:
     """Lemma 1, Theorems 1 and 2, linear Snowball, and truncation twice."""
     figure, axes = panels(2, 3, 4.4)
     _lemma1(axes[0], found.convergence)

@@ -4,13 +4,12 @@ Everything takes an operator or a matrix (torch, NumPy or SciPy, sparse or dense
 arrays, and answers in kind. `kryograph.krylov.lanczos` is the one for networks, with gradients.
 """
 
-from kryograph.krylov.bases import BlockBasis, arnoldi, block_lanczos, grade
-from kryograph.krylov.coefficients import gamma
+from kryograph.krylov.bases import BlockBasis, arnoldi, block_lanczos, gamma, grade
 from kryograph.krylov.filters import Filter, chebyshev, inverse, rational
 from kryograph.krylov.functions import Applied, applied, apply
-from kryograph.krylov.growth import End
-from kryograph.krylov.powers import krylov_blocks
-from kryograph.krylov.products import CLASSICAL, GLOBAL, LOOP_INTERCHANGE, Product
+from kryograph.krylov.inner_products import CLASSICAL, GLOBAL, LOOP_INTERCHANGE, BlockInnerProduct
+from kryograph.krylov.power_blocks import krylov_blocks
+from kryograph.krylov.process import End
 
 __all__ = [
     "CLASSICAL",
@@ -18,9 +17,9 @@ __all__ = [
     "LOOP_INTERCHANGE",
     "Applied",
     "BlockBasis",
+    "BlockInnerProduct",
     "End",
     "Filter",
-    "Product",
     "applied",
     "apply",
     "arnoldi",

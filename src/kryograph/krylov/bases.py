@@ -1,4 +1,15 @@
-"""Bases of block Krylov spaces, by the block Arnoldi and block Lanczos processes, and the grade."""
+r"""The parameter blocks of the paper's equation for a filter, :math:`g(L) X = K_m(L, X) \Gamma`.
+
+In a Krylov basis, with :math:`X = V_1 B`, both sides are small:
+
+.. math::
+    L^i X = V H^i E_1 B, \quad g(L) X = V g(H) E_1 B, \quad
+    [B', H B', \dots, H^{m-1} B'] \, \Gamma = g(H) B', \quad B' = E_1 B
+
+and Γ is the least-squares solution of least norm, which is exact where m is the grade.
+
+Bases of block Krylov spaces, by the block Arnoldi and block Lanczos processes, and the grade.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +21,68 @@ import torch
 from torch import Tensor
 
 from kryograph.errors import UsageError
-from kryograph.krylov.growth import End, Growth
+from kryograph.krylov.filters import Analytic, as_filter
+from kryograph.krylov.functions import FINEST, MOST_STEPS, Approximation
+from kryograph.krylov.inner_products import CLASSICAL, BlockInnerProduct, as_inner_product
 from kryograph.krylov.inputs import A, LinearMap, Pair
-from kryograph.krylov.products import CLASSICAL, Product, as_product
+from kryograph.krylov.process import End, Growth
+
+
+def gamma(
+    g: Analytic,
+    L: LinearMap,
+    X: A,
+    m: int | None = None,
+    *,
+    product: BlockInnerProduct | str = CLASSICAL,
+    max_steps: int = MOST_STEPS,
+) -> A:
+    """Γ_0, …, Γ_{m-1} in S, as m × F × F, such that X Γ_0 + L X Γ_1 + … is g(L)X.
+
+    The powers L^i X are nearly dependent long before they are. Up to thirty blocks the sum is
+    g(L)X to 1e-11 where the spectrum lies in [-1, 1], and to 1e-7 for the Laplacian of a path.
+
+    Args:
+        g: As for `apply`.
+        L: An operator or a square matrix, symmetric or not.
+        X: N × F.
+        m: How many blocks; the grade m(L, X) by default. With fewer, the sum is as near to
+            g(L)X as it can be in the Frobenius norm.
+        product: Whose algebra S the blocks lie in.
+        max_steps: How large the Krylov space may become.
+
+    >>> from kryograph.data import toy
+    >>> from kryograph.operators import operator
+    >>> # On three joined nodes L² = L, so that exp(L) = I + (e - 1) L.
+    >>> found = gamma("exp", operator(toy.complete(3)), torch.eye(3, 1, dtype=torch.float64))
+    >>> [round(x, 6) for x in found.ravel().tolist()]
+    [1.0, 1.718282]
+    """
+    if m is not None and m < 1:
+        raise UsageError(f"m must be 1 or more blocks; got {m}.")
+    pair, chosen = Pair.of(L, X), as_inner_product(product)
+    width = pair.x.shape[1]
+    m = grade(L, X, product=chosen) if m is None else m
+    approximation = Approximation(pair, as_filter(g), chosen, pair.symmetric)
+    approximation.grow(FINEST, max(max_steps, m), at_least=m)
+    growth, right = approximation.growth, approximation.coefficients
+    if growth.end is End.ZERO or right is None:
+        nothing: A = pair.back(pair.x.new_zeros(m, width, width))
+        return nothing
+    power = torch.zeros_like(right)
+    power[:, : growth.start.shape[1]] = growth.start
+    powers = []
+    for _ in range(m):
+        powers.append(power)
+        power = growth.projected @ power
+    left = torch.cat(powers, dim=2)
+    # Powers shrink or grow: at one length the least-squares problem is better conditioned.
+    lengths = torch.linalg.vector_norm(left, dim=1)
+    lengths = torch.where(lengths > 0, lengths, 1.0)
+    solved = torch.linalg.lstsq(left / lengths[:, None], right, driver="gelsd").solution
+    numbers = solved / lengths[..., None]
+    whole: A = pair.back(chosen.matrix(numbers, width).reshape(m, width, width))
+    return whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +151,7 @@ def arnoldi(
     X: A,
     steps: int,
     *,
-    product: Product | str = CLASSICAL,
+    product: BlockInnerProduct | str = CLASSICAL,
     tolerance: float | None = None,
 ) -> BlockBasis[A]:
     """At most `steps` blocks of an orthonormal basis, for any square L.
@@ -109,7 +179,7 @@ def block_lanczos(
     X: A,
     steps: int,
     *,
-    product: Product | str = CLASSICAL,
+    product: BlockInnerProduct | str = CLASSICAL,
     tolerance: float | None = None,
 ) -> BlockBasis[A]:
     """The same for a symmetric L, by three-term recurrences; arguments as for `arnoldi`."""
@@ -119,7 +189,11 @@ def block_lanczos(
 
 
 def grade(
-    L: LinearMap, X: A, *, tolerance: float | None = None, product: Product | str = CLASSICAL
+    L: LinearMap,
+    X: A,
+    *,
+    tolerance: float | None = None,
+    product: BlockInnerProduct | str = CLASSICAL,
 ) -> int:
     """m(L, X): the smallest m where K_{m+1}(L, X) spans what K_m(L, X) spans; 0 if X is zero.
 
@@ -138,7 +212,7 @@ def grade(
     """
     pair = Pair.of(L, X)
     growth = Growth(
-        pair, as_product(product), rank_tolerance(pair, tolerance), symmetric=pair.symmetric
+        pair, as_inner_product(product), rank_tolerance(pair, tolerance), symmetric=pair.symmetric
     )
     while growth.end is None:
         growth.step()
@@ -161,14 +235,16 @@ def rank_tolerance(pair: Pair, tolerance: float | None) -> float:
 def _basis(
     pair: Pair,
     steps: int,
-    product: Product | str,
+    product: BlockInnerProduct | str,
     tolerance: float | None,
     *,
     symmetric: bool,
 ) -> BlockBasis[A]:
     if steps < 1:
         raise UsageError(f"A Krylov space takes 1 step or more; got {steps}.")
-    growth = Growth(pair, as_product(product), rank_tolerance(pair, tolerance), symmetric=symmetric)
+    growth = Growth(
+        pair, as_inner_product(product), rank_tolerance(pair, tolerance), symmetric=symmetric
+    )
     while growth.end is None and growth.steps < steps:
         growth.step()
     return BlockBasis(growth)

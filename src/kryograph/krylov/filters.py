@@ -27,7 +27,7 @@ from numpy.polynomial import chebyshev as cheb
 
 from kryograph.errors import UsageError, unknown
 
-Numbers: TypeAlias = npt.NDArray[np.float64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 WORST_EIGENVECTORS = 1e6
 """Beyond this condition number eigenvectors are no basis to compute in."""
@@ -48,8 +48,8 @@ class Filter:
     """
 
     name: str
-    values: Callable[[Numbers], Any]
-    of_matrix: Callable[[Numbers], Any]
+    values: Callable[[FloatArray], Any]
+    of_matrix: Callable[[FloatArray], Any]
     series: Callable[[], Iterator[float]] | None = None
 
 
@@ -91,7 +91,7 @@ def rational(numerator: Sequence[float], denominator: Sequence[float] = (1.0,)) 
             found.append(float(((p.coef[n] if n < len(p.coef) else 0.0) - known) / q.coef[0]))
             yield found[-1]
 
-    def of_matrix(h: Numbers) -> Any:
+    def of_matrix(h: FloatArray) -> Any:
         return np.linalg.solve(_horner(q, h), _horner(p, h))
 
     name = f"rational({p.coef.tolist()}, {q.coef.tolist()})"
@@ -109,7 +109,7 @@ def chebyshev(coefficients: Sequence[float], interval: tuple[float, float] = (-1
         raise UsageError(f"An interval runs from a number to a larger one; got {interval}.")
     middle, half = (low + high) / 2, (high - low) / 2
 
-    def of_matrix(h: Numbers) -> Any:
+    def of_matrix(h: FloatArray) -> Any:
         one = np.eye(len(h))
         t = (h - middle * one) / half
         first, second = np.zeros_like(t), np.zeros_like(t)
@@ -151,24 +151,24 @@ FILTERS: dict[str, Filter] = {
 }
 
 
-def _coefficients(given: Sequence[float], what: str) -> Numbers:
+def _coefficients(given: Sequence[float], what: str) -> FloatArray:
     numbers = np.asarray(given, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
         raise UsageError(f"{what} is given by 1 or more finite coefficients; got {given}.")
     return numbers
 
 
-def _horner(polynomial: Polynomial, h: Numbers) -> Numbers:
-    found: Numbers = np.zeros_like(h)
+def _horner(polynomial: Polynomial, h: FloatArray) -> FloatArray:
+    found: FloatArray = np.zeros_like(h)
     for a in polynomial.coef[::-1]:
         found = found @ h + a * np.eye(len(h))
     return found
 
 
-def _through_eigenvectors(g: Callable[[Any], Any]) -> Callable[[Numbers], Any]:
+def _through_eigenvectors(g: Callable[[Any], Any]) -> Callable[[FloatArray], Any]:
     """g of a matrix whose eigenvalues are real and whose eigenvectors are a fair basis."""
 
-    def of_matrix(h: Numbers) -> Any:
+    def of_matrix(h: FloatArray) -> Any:
         values, vectors = np.linalg.eig(h)
         fair = np.abs(values.imag).max() <= 1e-10 * np.abs(values).max()
         if not fair or np.linalg.cond(vectors) > WORST_EIGENVECTORS:

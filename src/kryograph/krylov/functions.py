@@ -22,10 +22,10 @@ import torch
 from torch import Tensor
 
 from kryograph.errors import KryographError, UsageError, unknown
-from kryograph.krylov.filters import Analytic, Filter, Numbers, as_filter
-from kryograph.krylov.growth import End, Growth
+from kryograph.krylov.filters import Analytic, Filter, FloatArray, as_filter
+from kryograph.krylov.inner_products import CLASSICAL, BlockInnerProduct, as_inner_product
 from kryograph.krylov.inputs import A, LinearMap, Pair
-from kryograph.krylov.products import CLASSICAL, Product, as_product
+from kryograph.krylov.process import End, Growth
 
 METHODS = ("lanczos", "arnoldi", "power-series")
 MOST_STEPS = 200
@@ -62,7 +62,7 @@ def apply(
     tolerance: float = 1e-10,
     max_steps: int = MOST_STEPS,
     method: str = "lanczos",
-    product: Product | str = CLASSICAL,
+    product: BlockInnerProduct | str = CLASSICAL,
 ) -> A:
     """g(L)X to a tolerance; `applied` tells how it was reached, too.
 
@@ -103,7 +103,7 @@ def applied(
     tolerance: float = 1e-10,
     max_steps: int = MOST_STEPS,
     method: str = "lanczos",
-    product: Product | str = CLASSICAL,
+    product: BlockInnerProduct | str = CLASSICAL,
 ) -> Applied[A]:
     """g(L)X as far as it gets in `max_steps`, with an estimate of the error; else as `apply`."""
     if not tolerance > 0:
@@ -118,7 +118,7 @@ def applied(
         return _summed(chosen, pair, tolerance, max_steps)
     if method == "lanczos":
         pair.require_symmetric()
-    approximation = Approximation(pair, chosen, as_product(product), method == "lanczos")
+    approximation = Approximation(pair, chosen, as_inner_product(product), method == "lanczos")
     approximation.grow(tolerance, max_steps)
     return Applied(
         pair.back(approximation.value()),
@@ -138,7 +138,7 @@ class Approximation:
         estimate: Of the relative error.
     """
 
-    def __init__(self, pair: Pair, g: Filter, product: Product, symmetric: bool) -> None:
+    def __init__(self, pair: Pair, g: Filter, product: BlockInnerProduct, symmetric: bool) -> None:
         self.g = g
         self.growth = Growth(pair, product, ROUNDING, symmetric=symmetric, partly=symmetric)
         self.coefficients: Tensor | None = None
@@ -250,7 +250,7 @@ def _by_matrix(g: Filter, growth: Growth) -> Tensor | None:
     return found
 
 
-def evaluated(g: Filter, values: Numbers) -> Numbers | None:
+def evaluated(g: Filter, values: FloatArray) -> FloatArray | None:
     """g at Ritz values; None if it is not finite there, or not within their rounding."""
     rounding = 4 * values.shape[-1] * np.finfo(np.float64).eps * np.abs(values).max()
     with np.errstate(all="ignore"):

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 
 from kryograph.graph import Indices
+from kryograph.stats import tempered
 from kryograph.systems.base import Probabilities
-from kryograph.systems.blend import tempered
 
-SMALLEST = 1e-12
+SMALLEST_PROBABILITY = 1e-12
 """Probabilities are at least this before their logarithm is taken."""
 
 
@@ -33,7 +33,7 @@ def best_temperature(probabilities: Probabilities, labels: Indices) -> float:
 
     def loss(log_temperature: float) -> float:
         true = tempered(probabilities, math.exp(log_temperature))[rows, labels]
-        return float(-np.log(np.maximum(true, SMALLEST)).sum() + log_temperature**2 / 2)
+        return float(-np.log(np.maximum(true, SMALLEST_PROBABILITY)).sum() + log_temperature**2 / 2)
 
     return math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x)
 

@@ -19,7 +19,7 @@ from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.operators import operator
 from kryograph.systems.base import Probabilities
 
-FAR = 5
+MAX_HOPS_SCORED = 5
 """From this many hops on, farther does not count as more."""
 
 
@@ -54,7 +54,7 @@ class Suggestion:
         return f"{said}; {far}; {self.similar:,} similar node{'s' * (self.similar != 1)} nearby"
 
 
-def suggest(
+def suggest_nodes(
     graph: Graph, given: Indices, probabilities: Probabilities, count: int = 20
 ) -> list[Suggestion]:
     """The nodes whose labels would tell most, best first."""
@@ -64,7 +64,7 @@ def suggest(
     rows = np.arange(graph.n)
     lead = probabilities[rows, first] - probabilities[rows, second]
     hops = hops_to_labels(graph, given)
-    away = 0.5 + 0.5 * np.minimum(hops, FAR) / FAR
+    away = 0.5 + 0.5 * np.minimum(hops, MAX_HOPS_SCORED) / MAX_HOPS_SCORED
     doubt = np.where(free, 1 - lead, 0.0)
     R = operator(graph, "rw").matrix
     back = R.T.tocsr()

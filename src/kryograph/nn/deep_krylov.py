@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.errors import unknown
-from kryograph.nn.functional import Diffusion, Matrix, glorot_
+from kryograph.nn.functional import Diffusion, NodeFeatures, glorot_
 from kryograph.nn.stack import Stack
 
 LEARN = ("nothing", "coefficients", "blocks")
 
 
 @dataclass(frozen=True)
-class Filter:
+class PolynomialFilter:
     """A polynomial g, and what of it is learned.
 
     Args:
@@ -46,24 +46,24 @@ class Filter:
             raise ValueError("a filter has at least one coefficient")
 
 
-IDENTITY = Filter((1.0,))
-DIFFUSION = Filter((0.0, 1.0))
+IDENTITY = PolynomialFilter((1.0,))
+DIFFUSION = PolynomialFilter((0.0, 1.0))
 
 
-def geometric(order: int, reach: float, learn: str = "nothing") -> Filter:
+def geometric(order: int, reach: float, learn: str = "nothing") -> PolynomialFilter:
     """(1 - a) / (1 - a x) up to the power order - 1, where a random walk takes `reach` steps.
 
     >>> geometric(3, reach=1.0).coefficients
     (0.5, 0.25, 0.125)
     """
     a = reach / (1 + reach)
-    return Filter(tuple((1 - a) * a**k for k in range(order)), learn)
+    return PolynomialFilter(tuple((1 - a) * a**k for k in range(order)), learn)
 
 
-def exponential(order: int, reach: float, learn: str = "nothing") -> Filter:
+def exponential(order: int, reach: float, learn: str = "nothing") -> PolynomialFilter:
     """exp(reach · (x - 1)) up to the power order - 1: heat, after that time."""
     series = (math.exp(-reach) * reach**k / math.factorial(k) for k in range(order))
-    return Filter(tuple(series), learn)
+    return PolynomialFilter(tuple(series), learn)
 
 
 class FilterConv(nn.Module):
@@ -81,7 +81,7 @@ class FilterConv(nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, filter: Filter, *, bias: bool = True
+        self, in_channels: int, out_channels: int, filter: PolynomialFilter, *, bias: bool = True
     ) -> None:
         super().__init__()
         self.filter, self.in_channels = filter, in_channels
@@ -99,7 +99,7 @@ class FilterConv(nn.Module):
             with torch.no_grad():
                 self.coefficients.copy_(torch.tensor(self.filter.coefficients))
 
-    def forward(self, x: Matrix, L: Diffusion) -> Tensor:
+    def forward(self, x: NodeFeatures, L: Diffusion) -> Tensor:
         """The layer's output for every node."""
         *lower, last = self._terms(x)
         out: Tensor = last
@@ -108,7 +108,7 @@ class FilterConv(nn.Module):
             out = L @ out if term is None else term + L @ out
         return out if self.bias is None else out + self.bias
 
-    def _terms(self, x: Matrix) -> list[Any]:
+    def _terms(self, x: NodeFeatures) -> list[Any]:
         """What g(L) X W is a sum of, before the powers of L."""
         if self.filter.learn == "blocks":
             return [x @ block for block in torch.split(self.weight, self.in_channels)]
@@ -140,7 +140,7 @@ class DeepKrylov(Stack):
         in_channels: int,
         hidden_channels: int,
         out_channels: int,
-        filters: Sequence[Filter],
+        filters: Sequence[PolynomialFilter],
         *,
         bias: bool = True,
         **options: Any,

@@ -14,10 +14,10 @@ from kryograph.errors import unknown
 from kryograph.operators import Operator, from_edge_index
 from kryograph.sparse import SparseMatrix
 
-Matrix: TypeAlias = Tensor | SparseMatrix
+NodeFeatures: TypeAlias = Tensor | SparseMatrix
 """Node features: a dense tensor, or a constant sparse matrix."""
 
-AnyMatrix = TypeVar("AnyMatrix", Tensor, SparseMatrix, Matrix)
+AnyMatrix = TypeVar("AnyMatrix", Tensor, SparseMatrix, NodeFeatures)
 
 Diffusion: TypeAlias = Operator | SparseMatrix
 """What diffuses: an operator, or some of its rows."""
@@ -106,7 +106,7 @@ class Dense(nn.Module):
         """Set W."""
         self.weight.copy_(weight / self.rate)
 
-    def forward(self, x: Matrix) -> Tensor:
+    def forward(self, x: NodeFeatures) -> Tensor:
         """The product, and the bias; sparse features stay sparse."""
         # In the input's precision, if it is the higher one.
         weight = self.weight.to(torch.promote_types(x.dtype, self.weight.dtype)) * self.rate
@@ -181,42 +181,7 @@ def dropout(
     return dropped
 
 
-class Layered(nn.Module):
-    """A network whose hidden layers have one activation and one rate of dropout.
-
-    Args:
-        f: The activation.
-        rate: Of dropout, on hidden outputs.
-        input_rate: Of dropout on the features.
-    """
-
-    def __init__(self, f: Activation, rate: float, input_rate: float = 0.0) -> None:
-        super().__init__()
-        self.activation, self.dropout = activation(f), check_rate(rate)
-        self.input_dropout = check_rate(input_rate)
-
-    @property
-    def drops_features(self) -> bool:
-        """Whether the features differ from one forward pass to the next."""
-        return self.training and self.input_dropout > 0
-
-    def entering(self, x: Matrix, masks: Masks | None = None) -> Matrix:
-        """The features as the first layer sees them."""
-        if not self.drops_features:
-            return x
-        return dropout(x, self.input_dropout, masks or Masks(), INPUT)
-
-    def hidden(
-        self, z: Tensor, layer: int, masks: Masks | None = None, nodes: Tensor | None = None
-    ) -> Tensor:
-        """A hidden layer's output given what goes into its activation; of all nodes, or some."""
-        h = self.activation(z)
-        if not self.training:
-            return h
-        return dropout(h, self.dropout, masks or Masks(), layer, nodes)
-
-
-def side_by_side(blocks: Iterable[Matrix], weight: Tensor) -> Tensor:
+def side_by_side(blocks: Iterable[NodeFeatures], weight: Tensor) -> Tensor:
     """[B₀, B₁, …] W, without putting the blocks side by side in memory."""
     blocks = list(blocks)
     widths = [block.shape[1] for block in blocks]
@@ -241,3 +206,12 @@ def as_operator(
     if isinstance(edge_index, Diffusion):
         return edge_index
     return from_edge_index(edge_index, edge_weight, n, name)
+
+
+def unit_relu(z: Tensor) -> Tensor:
+    """ReLU, and each row scaled to unit length; zero stays zero.
+
+    >>> unit_relu(torch.tensor([[3.0, 4.0, -1.0], [-1.0, -2.0, 0.0]])).tolist()
+    [[0.6000000238418579, 0.800000011920929, 0.0], [0.0, 0.0, 0.0]]
+    """
+    return nn.functional.normalize(torch.relu(z), dim=1)

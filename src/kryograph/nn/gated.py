@@ -34,7 +34,7 @@ from kryograph.nn.functional import (
     Dense,
     Diffusion,
     Masks,
-    Matrix,
+    NodeFeatures,
     as_operator,
     check_rate,
     dropout,
@@ -230,7 +230,7 @@ class Gated(nn.Module):
 
     def forward(
         self,
-        x: Matrix,
+        x: NodeFeatures,
         edge_index: Diffusion | Tensor,
         edge_weight: Tensor | None = None,
         *,
@@ -240,7 +240,9 @@ class Gated(nn.Module):
         L = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         return self.logits(x, self.parts(L), masks)
 
-    def logits(self, x: Matrix, parts: Sequence[Diffusion], masks: Masks | None = None) -> Tensor:
+    def logits(
+        self, x: NodeFeatures, parts: Sequence[Diffusion], masks: Masks | None = None
+    ) -> Tensor:
         """Logits of every node of x, given what a step diffuses with."""
         masks, on = masks or Masks(), float(self.training)
         h: Tensor = self.inward(dropout(x, on * self.feature_dropout, masks, 0))

@@ -15,17 +15,17 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from kryograph.krylov.powers import krylov_blocks
+from kryograph.krylov.power_blocks import krylov_blocks
 from kryograph.nn.functional import (
     Activation,
     Diffusion,
-    Layered,
     Masks,
-    Matrix,
+    NodeFeatures,
     as_operator,
     side_by_side,
     uniform_,
 )
+from kryograph.nn.network import Layered
 from kryograph.nn.snowball import SnowballConv
 
 
@@ -72,13 +72,13 @@ class KrylovConv(nn.Module):
         uniform_(self.weight, self.bias, generator)
 
     def forward(
-        self, x: Matrix, edge_index: Diffusion | Tensor, edge_weight: Tensor | None = None
+        self, x: NodeFeatures, edge_index: Diffusion | Tensor, edge_weight: Tensor | None = None
     ) -> Tensor:
         """The layer's output for every node."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
         return self.combine(krylov_blocks(operator, x, self.order))
 
-    def weighed_first(self, x: Matrix, operator: Diffusion) -> Tensor:
+    def weighed_first(self, x: NodeFeatures, operator: Diffusion) -> Tensor:
         """The same, as Σ L^k (X W_k) by Horner's rule: products as wide as the output."""
         blocks = self.weight.view(self.order, self.in_channels, self.out_channels)
         side = blocks.transpose(0, 1).reshape(self.in_channels, -1)
@@ -157,7 +157,7 @@ class TruncatedKrylov(Layered):
 
     def forward(
         self,
-        x: Matrix,
+        x: NodeFeatures,
         edge_index: Diffusion | Tensor,
         edge_weight: Tensor | None = None,
         *,

@@ -21,10 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.errors import unknown
-from kryograph.krylov.lanczos import Basis, Multiplies, lanczos
-from kryograph.krylov.parts import Parts
-from kryograph.krylov.weighted import symmetric
-from kryograph.nn.functional import Dense, Layered, Masks, Matrix, as_operator, dropout
+from kryograph.krylov.lanczos import Basis, Components, Multiplies, lanczos, symmetric
+from kryograph.nn.functional import Dense, Masks, NodeFeatures, as_operator, dropout
+from kryograph.nn.network import Layered
 from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
 
@@ -123,7 +122,7 @@ class MatrixFilter(_LearnedFilter):
         return upper + upper.triu(1).mT
 
 
-FILTERS: dict[str, type[PowerFilter]] = {
+RITZ_FILTERS: dict[str, type[PowerFilter]] = {
     "ritz": RitzFilter,
     "matrix": MatrixFilter,
     "none": PowerFilter,
@@ -167,7 +166,7 @@ class LanczosConv(nn.Module):
             self.bias.zero_()
         self.filter.reset_parameters(generator)
 
-    def forward(self, x: Matrix, S: Multiplies, basis: Basis, scale: Tensor | None) -> Tensor:
+    def forward(self, x: NodeFeatures, S: Multiplies, basis: Basis, scale: Tensor | None) -> Tensor:
         """The layer's output for every node."""
         # The blocks are almost copies of each other: without the root, a step of the optimiser
         # would move their sum so far that ReLUs die.
@@ -186,7 +185,7 @@ class LanczosConv(nn.Module):
         return (out if scale is None else out / scale.to(out.dtype)) + self.bias
 
 
-def double(x: Matrix) -> Matrix:
+def double(x: NodeFeatures) -> NodeFeatures:
     """Features in float64."""
     return x.with_values(x.values.double()) if isinstance(x, SparseMatrix) else x.double()
 
@@ -238,12 +237,12 @@ class LanczosNet(Layered):
         operator: str = "sym",
     ) -> None:
         super().__init__("relu", dropout)
-        if filter not in FILTERS:
-            raise unknown("filter", filter, FILTERS)
+        if filter not in RITZ_FILTERS:
+            raise unknown("filter", filter, RITZ_FILTERS)
         self.steps, self.operator, self.drop_features = steps, operator, drop_features
         widths = [in_channels, *[hidden_channels] * layers, out_channels]
         self.convs = nn.ModuleList(
-            LanczosConv(i, o, FILTERS[filter](long, steps, filter_hidden, filter_rate), short)
+            LanczosConv(i, o, RITZ_FILTERS[filter](long, steps, filter_hidden, filter_rate), short)
             for i, o in pairwise(widths)
         )
         self.register_buffer("start", torch.empty(in_channels))
@@ -255,19 +254,19 @@ class LanczosNet(Layered):
         for conv in self.convs:
             conv.reset_parameters(generator)  # type: ignore[operator]
 
-    def start_vector(self, x: Matrix) -> Tensor:
+    def start_vector(self, x: NodeFeatures) -> Tensor:
         """X r in float64: rounding in it would grow from step to step."""
         return (double(x) @ self.start.double()[:, None])[:, 0]
 
-    def prepare(self, x: Matrix, L: Operator) -> tuple[Multiplies, Basis, Tensor | None]:
+    def prepare(self, x: NodeFeatures, L: Operator) -> tuple[Multiplies, Basis, Tensor | None]:
         """S, its basis and c: what stays the same through all epochs."""
         S, scale = symmetric(L)
-        basis = lanczos(S, self.start_vector(x), self.steps, Parts.of(S.matrix, x.device))
+        basis = lanczos(S, self.start_vector(x), self.steps, Components.of(S.matrix, x.device))
         return S, basis, None if scale is None else scale.to(x.device)[:, None]
 
     def forward(
         self,
-        x: Matrix,
+        x: NodeFeatures,
         edge_index: Operator | Tensor,
         edge_weight: Tensor | None = None,
         *,
@@ -285,7 +284,12 @@ class LanczosNet(Layered):
         return self.layers(x, *prepared, masks)
 
     def layers(
-        self, h: Matrix, S: Multiplies, basis: Basis, scale: Tensor | None, masks: Masks | None
+        self,
+        h: NodeFeatures,
+        S: Multiplies,
+        basis: Basis,
+        scale: Tensor | None,
+        masks: Masks | None,
     ) -> Tensor:
         """All layers on a matrix and its basis."""
         masks = masks or Masks()

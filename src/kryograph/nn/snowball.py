@@ -19,14 +19,14 @@ from torch import Tensor, nn
 from kryograph.nn.functional import (
     Activation,
     Diffusion,
-    Layered,
     Masks,
-    Matrix,
+    NodeFeatures,
     as_operator,
     side_by_side,
     uniform_,
 )
 from kryograph.nn.functional import activation as resolve
+from kryograph.nn.network import Layered
 
 
 class SnowballConv(nn.Module):
@@ -76,7 +76,7 @@ class SnowballConv(nn.Module):
 
     def forward(
         self,
-        x: Matrix | Sequence[Matrix],
+        x: NodeFeatures | Sequence[NodeFeatures],
         edge_index: Diffusion | Tensor | None = None,
         edge_weight: Tensor | None = None,
     ) -> Tensor:
@@ -151,7 +151,7 @@ class Snowball(Layered):
 
     def forward(
         self,
-        x: Matrix,
+        x: NodeFeatures,
         edge_index: Diffusion | Tensor,
         edge_weight: Tensor | None = None,
         *,
@@ -159,7 +159,7 @@ class Snowball(Layered):
     ) -> Tensor:
         """Logits of every node; in training, dropout asks `masks` what to keep."""
         operator = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
-        blocks: list[Matrix] = [self.entering(x, masks)]
+        blocks: list[NodeFeatures] = [self.entering(x, masks)]
         for layer, conv in enumerate(self.convs):
             blocks.append(self.hidden(conv(blocks, operator), layer, masks))
         if self.classifier is not None:

@@ -1,8 +1,13 @@
-"""Stack: layers one after the other, with an activation between and dropout on every input."""
+r"""Stack: layers one after the other, with an activation between and dropout on every input.
+
+Graph convolutional networks: :math:`H_{l+1} = f(L H_l W_l + b_l)`, logits without f.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +15,14 @@ from torch import Tensor, nn
 from kryograph.nn.functional import (
     Activation,
     Diffusion,
-    Layered,
     Masks,
-    Matrix,
+    NodeFeatures,
     as_operator,
     dropout,
+    glorot_,
 )
+from kryograph.nn.network import Layered
+from kryograph.nn.snowball import SnowballConv
 
 
 class Stack(Layered):
@@ -62,7 +69,7 @@ class Stack(Layered):
 
     def forward(
         self,
-        x: Matrix,
+        x: NodeFeatures,
         edge_index: Diffusion | Tensor,
         edge_weight: Tensor | None = None,
         *,
@@ -79,3 +86,30 @@ class Stack(Layered):
             h = conv(dropout(h, self.dropout, masks, layer) if self.training else h, operator)
         assert isinstance(h, Tensor)
         return h
+
+
+class GCN(Stack):
+    """A stack of graph convolutions.
+
+    Args:
+        in_channels: Size of each node's features.
+        hidden_channels: Width of every hidden layer.
+        out_channels: Number of classes.
+        layers: Number of hidden layers.
+        bias: Whether layers have biases.
+        options: Activation, dropout and operator, as for `Stack`.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        hidden_channels: int,
+        out_channels: int,
+        layers: int = 1,
+        *,
+        bias: bool = True,
+        **options: Any,
+    ) -> None:
+        # A Snowball layer of one block is a graph convolution.
+        conv = partial(SnowballConv, bias=bias, initialise=glorot_)
+        super().__init__(conv, in_channels, hidden_channels, out_channels, layers, **options)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.labelling.fit import Labelled
+from kryograph.labelling.label import LabelledGraph
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def degree_bins(degree: Indices) -> list[tuple[str, int]]:
     return bins
 
 
-def confusion(labelled: Labelled) -> npt.NDArray[np.int64]:
+def confusion(labelled: LabelledGraph) -> npt.NDArray[np.int64]:
     """C × C counts of held-out labels: given in the row, predicted in the column."""
     counts = np.zeros((len(labelled.classes),) * 2, dtype=np.int64)
     held = labelled.held_out
@@ -75,7 +75,7 @@ def confusion(labelled: Labelled) -> npt.NDArray[np.int64]:
     return counts
 
 
-def class_scores(labelled: Labelled) -> list[ClassScore]:
+def class_scores(labelled: LabelledGraph) -> list[ClassScore]:
     """Precision, recall and F1 of each class."""
     counts = confusion(labelled)
     free = labelled.given == UNKNOWN
@@ -98,7 +98,7 @@ def class_scores(labelled: Labelled) -> list[ClassScore]:
     return scores
 
 
-def set_sizes(labelled: Labelled) -> Indices:
+def set_sizes(labelled: LabelledGraph) -> Indices:
     """How many nodes without a label have a prediction set of 1, 2, … C classes."""
     free = labelled.given == UNKNOWN
     sizes = labelled.sets[free].sum(axis=1)

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.markup import escape
 
-from kryograph.experiments.compare import Comparison, Ranking
-from kryograph.report import terminal
+from kryograph.cli import console as terminal
+from kryograph.cli.console import show_table
+from kryograph.experiments.comparison import Comparison, Ranking
 from kryograph.report.charts import at, line, rectangle, text
-from kryograph.report.markup import Safe, tag
+from kryograph.report.html import Safe, tag
 from kryograph.report.results_text import signed
-from kryograph.report.terminal import show_table
 
 Scale = Callable[[float], float]
 """Where a rank is on the axis."""

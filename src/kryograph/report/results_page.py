@@ -13,12 +13,23 @@ from string import Template
 from typing import Any
 
 from kryograph.experiments.cells import CellResult
-from kryograph.experiments.compare import DIGITS
-from kryograph.report.markup import Safe, embedded_json, joined, name, safe, table, tag
-from kryograph.report.one_file import asset, policy
-from kryograph.report.parts import folded, paragraph, plural, section
-from kryograph.report.results_text import MARKS, Shown, about, failures, signed, sources
-from kryograph.report.terminal import percent
+from kryograph.experiments.comparison import DIGITS
+from kryograph.report.html import (
+    Safe,
+    asset,
+    embedded_json,
+    folded,
+    html_table,
+    join_markup,
+    name,
+    paragraph,
+    policy,
+    safe,
+    section,
+    tag,
+)
+from kryograph.report.results_text import MARKS, TableView, about, failures, signed, sources
+from kryograph.text import percent, plural
 
 STEPS = (0.005, 0.01, 0.02, 0.04, 0.08)
 """Differences to the paper at which the colour grows stronger."""
@@ -33,7 +44,7 @@ RUN_HEADINGS = (
 RUN_WORDS = (0, 1, 7, 8, 9, 10, 11)
 
 
-def results_page(shown: Sequence[Shown], *, source: str, version: str) -> str:
+def results_page(shown: Sequence[TableView], *, source: str, version: str) -> str:
     """The whole page.
 
     Args:
@@ -45,7 +56,7 @@ def results_page(shown: Sequence[Shown], *, source: str, version: str) -> str:
     script = asset("results.js")
     cells = [result for each in shown for result in each.results]
     starts = [sum(len(each.results) for each in shown[:i]) for i in range(len(shown))]
-    sections = [_section(i, each, starts[i]) for i, each in enumerate(shown)]
+    sections = [_table_section(i, each, starts[i]) for i, each in enumerate(shown)]
     links = [tag("a", each.table.name, href=f"#part-{i}") for i, each in enumerate(shown)]
     return Template(asset("results.html")).substitute(
         policy=policy(style, script),
@@ -60,8 +71,8 @@ def results_page(shown: Sequence[Shown], *, source: str, version: str) -> str:
             class_="lead",
         ),
         headline=_headline(cells),
-        links=joined(links, "\n"),
-        contents=joined(sections, "\n"),
+        links=join_markup(links, "\n"),
+        contents=join_markup(sections, "\n"),
         data=embedded_json([_known(result) for result in cells]),
     )
 
@@ -90,7 +101,7 @@ def _runs(cells: Sequence[CellResult]) -> tuple[list[Any], list[Any]]:
     return [result.rows for result in cells], [result.failures for result in cells]
 
 
-def _section(number: int, shown: Shown, start: int) -> Safe:
+def _table_section(number: int, shown: TableView, start: int) -> Safe:
     where = shown.table
     standing = [
         tag("li", tag("strong", each.system), f": {about(each)}") for each in shown.standings
@@ -114,7 +125,7 @@ def _section(number: int, shown: Shown, start: int) -> Safe:
             "95 % interval does not hold that value; = it does; · one run.",
             class_="note",
         ),
-        joined([tag("h3", "What it comes to"), tag("ul", *standing)]) if standing else "",
+        join_markup([tag("h3", "What it comes to"), tag("ul", *standing)]) if standing else "",
         _broken(broken) if broken else "",
         _every_run(shown.results),
     )
@@ -122,11 +133,13 @@ def _section(number: int, shown: Shown, start: int) -> Safe:
 
 def _broken(rows: Sequence[tuple[str, str, str]]) -> Safe:
     heading = tag("h3", "Runs that failed")
-    numbers = table(("Cell", "Seeds", "Message"), rows, caption="Runs that failed", words=(0, 1, 2))
-    return joined([heading, numbers])
+    numbers = html_table(
+        ("Cell", "Seeds", "Message"), rows, caption="Runs that failed", words=(0, 1, 2)
+    )
+    return join_markup([heading, numbers])
 
 
-def _heats(shown: Shown, start: int, kind: str) -> Safe:
+def _heats(shown: TableView, start: int, kind: str) -> Safe:
     """A table of coloured cells; the data set is written once above its columns."""
     headings = [heading for block in shown.blocks for heading in block]
     places = {(r.cell.system, r.cell.heading): (start + i, r) for i, r in enumerate(shown.results)}
@@ -157,7 +170,7 @@ def _heats(shown: Shown, start: int, kind: str) -> Safe:
     return tag("div", made, class_="scroll", role="region", aria_label=caption)
 
 
-def _span(shown: Shown, heading: str) -> tuple[float, float]:
+def _span(shown: TableView, heading: str) -> tuple[float, float]:
     """The worst and the best mean in a column."""
     summaries = [r.summary for r in shown.results if r.cell.heading == heading]
     means = [summary.mean for summary in summaries if summary is not None]
@@ -165,7 +178,7 @@ def _span(shown: Shown, heading: str) -> tuple[float, float]:
 
 
 def _two(large: str, small: str) -> Safe:
-    return joined([large, tag("small", small)])
+    return join_markup([large, tag("small", small)])
 
 
 def _accuracy(result: CellResult, span: tuple[float, float]) -> tuple[Safe, str]:
@@ -245,6 +258,6 @@ def _every_run(results: Sequence[CellResult]) -> Safe:
     if not rows:
         return paragraph("There are no runs yet.")
     heads = [tag("button", each, type="button", class_="sort") for each in RUN_HEADINGS]
-    made = table(heads, rows, caption="Every run", words=RUN_WORDS, class_="runs")
+    made = html_table(heads, rows, caption="Every run", words=RUN_WORDS, class_="runs")
     field = tag("label", "Only runs with ", tag("input", type="search", class_="filter"))
     return folded(f"Every run ({len(rows):,})", tag("p", field, class_="finder"), made)

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from rich.markup import escape
 
+from kryograph.cli import console as terminal
+from kryograph.cli.console import show_table
 from kryograph.experiments.cells import CellResult
-from kryograph.experiments.compare import half_width
-from kryograph.experiments.equal_terms import FAR, Standing
-from kryograph.experiments.selection import RUNS, TRIALS
-from kryograph.experiments.tables import Table
-from kryograph.report import terminal
-from kryograph.report.terminal import percent, show_table
+from kryograph.experiments.result_tables import ResultTable
+from kryograph.experiments.standings import FAR_BELOW_PAPER, RUNS, TRIALS, Standing
+from kryograph.stats import student_half_width
+from kryograph.text import percent
 
 MARKS = {"above": "▲", "reproduced": "=", "below": "▼", "one run": "·", "failed": "✗"}
 """The signs of verdicts; the others need none."""
@@ -34,10 +34,10 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableView:
     """What is shown of a table: some of its cells, and how the paper's proposals stand in it."""
 
-    table: Table
+    table: ResultTable
     results: tuple[CellResult, ...]
     standings: tuple[Standing, ...]
 
@@ -77,17 +77,19 @@ def signed(difference: float | None, digits: int = 1) -> str:
     return points.replace("-", "−") if float(points) else points[1:]
 
 
-def measured(result: CellResult) -> str:
+def format_mean(result: CellResult) -> str:
     """What came out: "73.9 ± 0.8 (10)"."""
     summary = result.summary
     failed = f" ✗{len(result.failures)}" if result.failures else ""
     if summary is None:
         return f"failed{failed}" if failed else "–"
-    half = "" if summary.std is None else f" ± {percent(half_width(summary.std, summary.n))}"
+    half = (
+        "" if summary.std is None else f" ± {percent(student_half_width(summary.std, summary.n))}"
+    )
     return f"{percent(summary.mean)}{half} ({summary.n}){failed}"
 
 
-def beside(result: CellResult) -> str:
+def beside_paper(result: CellResult) -> str:
     """What the paper prints, and how far we are from it: "77.4 −3.5 ▼"."""
     if result.cell.paper is None:
         return ""
@@ -136,9 +138,9 @@ def about(standing: Standing) -> str:
         )
     if standing.far_below:
         cells_below = ", ".join(f"{heading} ({signed(d)})" for heading, d in standing.far_below)
-        said.append(f"Further below the paper than {signed(FAR)}: {cells_below}.")
+        said.append(f"Further below the paper than {signed(FAR_BELOW_PAPER)}: {cells_below}.")
     elif standing.differences:
-        said.append(f"No cell is further below the paper than {signed(FAR)}.")
+        said.append(f"No cell is further below the paper than {signed(FAR_BELOW_PAPER)}.")
     return " ".join(said)
 
 
@@ -172,7 +174,7 @@ def sources(results: Sequence[CellResult]) -> str:
     return "; ".join(f"{source} ({count})" for source, count in sorted(counts.items())) or "none"
 
 
-def show_results(shown: Shown) -> None:
+def show_results(shown: TableView) -> None:
     """On the terminal: a block for each data set, then what it comes to."""
 
     def say(*words: str) -> None:
@@ -183,7 +185,7 @@ def show_results(shown: Shown) -> None:
     )
     for block in shown.blocks:
         results = [[shown.result(system, each) for each in block] for system in shown.systems]
-        pairs = [[(measured(r), beside(r), r.verdict) for r in row] for row in results]
+        pairs = [[(format_mean(r), beside_paper(r), r.verdict) for r in row] for row in results]
         between = "\n" if _narrow(pairs, shown.systems) else "  "
         rows = (
             [system, *(_cell(*pair, between) for pair in row)]
@@ -212,14 +214,14 @@ def _cell(mean: str, paper: str, verdict: str, between: str) -> str:
     return mean if not paper else f"{mean}{between}[{style}]{paper.rjust(12)}[/]"
 
 
-def markdown(shown: Shown) -> str:
+def markdown(shown: TableView) -> str:
     """For documents: a table for each data set, then what it comes to."""
     lines = [f"## {shown.table.title}", "", f"`{shown.table.name}`, {shown.table.source}.", ""]
     for block in shown.blocks:
         lines += [_md_row(["system", *block]), "|---|" + "---:|" * len(block)]
         for system in shown.systems:
             cells = [shown.result(system, heading) for heading in block]
-            words = (" / ".join(filter(None, (measured(r), beside(r)))) for r in cells)
+            words = (" / ".join(filter(None, (format_mean(r), beside_paper(r)))) for r in cells)
             lines.append(_md_row([f"`{system}`", *words]))
         lines.append("")
     lines += [f"- `{each.system}`: {about(each)}" for each in shown.standings]

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from kryograph.engine.estimate import Estimate
+from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError, unknown
 from kryograph.graph import Graph, Task
 from kryograph.operators import OPERATORS
 from kryograph.systems.settings import Settings
-from kryograph.training.loop import Conditions, Epoch, nobody
+from kryograph.training.loop import Conditions, Epoch, ignore_epoch
 
 Probabilities: TypeAlias = npt.NDArray[np.float64]
 """N × C, rows that sum to one."""
@@ -93,7 +93,7 @@ class System(ABC):
         *,
         seed: int = 0,
         conditions: Conditions | None = None,
-        on_epoch: Callable[[Epoch], None] = nobody,
+        on_epoch: Callable[[Epoch], None] = ignore_epoch,
     ) -> Fit:
         """Learn the task.
 

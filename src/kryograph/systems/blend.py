@@ -22,6 +22,7 @@ from scipy.optimize import brentq
 
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Task
+from kryograph.stats import tempered
 from kryograph.systems.base import Fit, Probabilities, System, Weights, register, system
 from kryograph.systems.settings import Settings, read_pairs, setting
 from kryograph.training.loop import Conditions, Epoch
@@ -126,18 +127,6 @@ class BlendSystem(System):
 
 def _without(weights: Weights, prefix: str) -> dict[str, torch.Tensor]:
     return {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
-
-
-def tempered(probabilities: Probabilities, temperature: float) -> Probabilities:
-    """p^{1/T}, rows summing to one again.
-
-    >>> tempered(np.array([[0.8, 0.2]]), 2.0).round(3)
-    array([[0.667, 0.333]])
-    """
-    logs = np.log(np.maximum(probabilities, 1e-12)) / temperature
-    powers = np.exp(logs - logs.max(axis=1, keepdims=True))
-    result: Probabilities = powers / powers.sum(axis=1, keepdims=True)
-    return result
 
 
 def even_temperature(probabilities: Probabilities) -> float:

@@ -11,7 +11,7 @@ from kryograph.nn.deep_krylov import (
     IDENTITY,
     LEARN,
     DeepKrylov,
-    Filter,
+    PolynomialFilter,
     exponential,
     geometric,
 )
@@ -19,9 +19,9 @@ from kryograph.nn.functional import ACTIVATIONS
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.gcn import GCNSettings
 from kryograph.systems.network import NetworkSettings, NetworkSystem
-from kryograph.systems.settings import Range, inherited, setting
+from kryograph.systems.settings import SearchRange, inherited, setting
 
-FILTERS = ("identity", "diffusion", "exponential", "geometric")
+DEEP_KRYLOV_FILTERS = ("identity", "diffusion", "exponential", "geometric")
 
 
 @dataclass(frozen=True)
@@ -33,24 +33,30 @@ class DeepKrylovSettings(NetworkSettings):
     weight_decay: float = inherited(NetworkSettings, "weight_decay", 2e-3)
     optimizer: str = inherited(NetworkSettings, "optimizer", "adam")
     filter: str = setting(
-        "identity", "g of hidden layers (Klicpera et al. 2019)", choices=FILTERS, search=FILTERS
+        "identity",
+        "g of hidden layers (Klicpera et al. 2019)",
+        choices=DEEP_KRYLOV_FILTERS,
+        search=DEEP_KRYLOV_FILTERS,
     )
     output_filter: str = setting(
-        "geometric", "g of the output (Klicpera et al. 2019)", choices=FILTERS, search=FILTERS
+        "geometric",
+        "g of the output (Klicpera et al. 2019)",
+        choices=DEEP_KRYLOV_FILTERS,
+        search=DEEP_KRYLOV_FILTERS,
     )
     order: int = setting(
         11,
         "number m of powers 1, L, …, L^{m-1} (Klicpera et al. 2019)",
         low=1,
         below=150,
-        search=Range(2, 30),
+        search=SearchRange(2, 30),
     )
     reach: float = setting(
         9.0,
         "mean number of diffusions of a geometric or exponential g (Klicpera et al. 2019)",
         low=0,
         below=100,
-        search=Range(0.5, 20, log=True),
+        search=SearchRange(0.5, 20, log=True),
     )
     learn: str = setting(
         "nothing", "what of each g is learned, its weight aside", choices=LEARN, search=LEARN
@@ -78,7 +84,7 @@ class DeepKrylovSystem(NetworkSystem):
             *(features, s.hidden, classes, filters), activation=s.activation, dropout=s.dropout
         )
 
-    def _filter(self, name: str) -> Filter:
+    def _filter(self, name: str) -> PolynomialFilter:
         s = self.settings
         if name == "geometric":
             return geometric(s.order, s.reach, s.learn)

@@ -12,14 +12,14 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from kryograph.engine.forward import Forward, Literal, Nodes
+from kryograph.engine.forward import Forward, Nodes, WholeGraph
 from kryograph.graph import Graph
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.nn.gated import STARTS, Gated
 from kryograph.operators import Operator
 from kryograph.systems.base import register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
-from kryograph.systems.settings import Range, inherited, setting
+from kryograph.systems.settings import SearchRange, inherited, setting
 
 CHOSEN = "chosen by validation on the public splits"
 
@@ -34,7 +34,7 @@ class GatedSettings(NetworkSettings):
         NetworkSettings, "dropout", 0.8, f"rate, on the last state; {CHOSEN}"
     )
     feature_dropout: float = setting(
-        0.8, f"rate, on the features; {CHOSEN}", low=0, below=1, search=Range(0, 0.99)
+        0.8, f"rate, on the features; {CHOSEN}", low=0, below=1, search=SearchRange(0, 0.99)
     )
     lr: float = inherited(NetworkSettings, "lr", 0.02, f"learning rate; {CHOSEN}")
     weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-3, f"L2; {CHOSEN}")
@@ -60,7 +60,7 @@ class GatedSettings(NetworkSettings):
     )
 
 
-class GatedForward(Literal):
+class GatedForward(WholeGraph):
     """On the nodes that those asked for hear of, in as many steps as there are.
 
     Who is farther away changes nothing. The farthest miss some of what they receive, but only their
@@ -80,14 +80,14 @@ class GatedForward(Literal):
         return self.network.logits(x, parts)[asked]
 
     @cached_property
-    def _around_training(self) -> tuple[Matrix, Sequence[Operator], Tensor]:
+    def _around_training(self) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
         return self._around(self.nodes.training)
 
     @cached_property
-    def _around_scored(self) -> tuple[Matrix, Sequence[Operator], Tensor]:
+    def _around_scored(self) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
         return self._around(self.nodes.scored)
 
-    def _around(self, asked: Tensor) -> tuple[Matrix, Sequence[Operator], Tensor]:
+    def _around(self, asked: Tensor) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
         """Features and operators of the neighbourhood, and where in it the nodes asked for are."""
         parts = [part for part in self.network.parts(self.L) if isinstance(part, Operator)]
         reached = np.zeros(self.L.n, dtype=bool)
@@ -113,7 +113,7 @@ class GatedSystem(NetworkSystem):
         return {name: getattr(self.settings, name) for name in names}
 
     def forward(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """On the nodes that a step needs."""
         return GatedForward(network, x, L, nodes, masks)

@@ -23,24 +23,16 @@ import numpy.typing as npt
 
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Indices, Split, Task
-from kryograph.systems.base import (
-    SYSTEMS,
-    Fit,
-    Probabilities,
-    System,
-    Weights,
-    register,
-    system,
-)
+from kryograph.systems.base import SYSTEMS, Fit, Probabilities, System, Weights, register, system
 from kryograph.systems.lp import absorption
-from kryograph.systems.settings import Range, Settings, read_pairs, setting
+from kryograph.systems.settings import SearchRange, Settings, read_pairs, setting
 from kryograph.training.loop import Conditions, Epoch
 
 LI = "Li, Han, Wu: Deeper Insights into Graph Convolutional Networks. AAAI 2018"
 SUN = "Sun, Lin, Zhu: Multi-Stage Self-Supervised Learning for GCNs. AAAI 2020"
 
-Scores = npt.NDArray[np.float64]
-Chosen = dict[int, Indices]
+ClassScores = npt.NDArray[np.float64]
+AddedLabels = dict[int, Indices]
 """For each class, the nodes that are given its label, best first."""
 
 
@@ -79,7 +71,7 @@ class WalkSettings(LabelGrowingSettings):
         "α: how soon a walk is absorbed (Li, Han, Wu 2018)",
         low=1e-12,
         below=1e6,
-        search=Range(1e-8, 1.0, log=True),
+        search=SearchRange(1e-8, 1.0, log=True),
     )
 
 
@@ -143,7 +135,7 @@ class LabelGrowingSystem(System):
         return quota
 
     @abstractmethod
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
+    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         """Which nodes are given which label."""
 
     def _stages(self) -> int:
@@ -178,12 +170,12 @@ class LabelGrowingSystem(System):
         """If the inner system is."""
         return self.inner.inductive
 
-    def embed(self, weights: Weights, graph: Graph, classes: int) -> Scores:
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> ClassScores:
         """As the inner system sees them."""
         return self.inner.embed(weights, graph, classes)
 
 
-def candidates(task: Task) -> Indices:
+def unlabelled_nodes(task: Task) -> Indices:
     """Nodes that may be given a label: neither labelled nor scored by."""
     free = np.ones(task.graph.n, dtype=bool)
     free[task.split.train] = False
@@ -192,13 +184,13 @@ def candidates(task: Task) -> Indices:
     return np.flatnonzero(free)
 
 
-def most(scores: Scores, nodes: Indices, count: int) -> Indices:
+def most(scores: ClassScores, nodes: Indices, count: int) -> Indices:
     """The nodes with the highest scores; of equal ones those with lower numbers."""
     order = np.argsort(-scores[nodes], kind="stable")
     return nodes[order[:count]]
 
 
-def surest(fit: Fit, nodes: Indices, quota: Indices) -> Chosen:
+def surest(fit: Fit, nodes: Indices, quota: Indices) -> AddedLabels:
     """For each class, the nodes predicted so with the highest probability."""
     probabilities = fit.predict_proba()
     predicted = probabilities.argmax(axis=1)
@@ -208,7 +200,7 @@ def surest(fit: Fit, nodes: Indices, quota: Indices) -> Chosen:
     }
 
 
-def nearest(task: Task, nodes: Indices, quota: Indices, alpha: float) -> Chosen:
+def nearest_nodes(task: Task, nodes: Indices, quota: Indices, alpha: float) -> AddedLabels:
     """For each class, the nodes that walks tie most closely to its labelled nodes."""
     train = task.split.train
     near = absorption(task.graph, train, alpha)
@@ -219,7 +211,7 @@ def nearest(task: Task, nodes: Indices, quota: Indices, alpha: float) -> Chosen:
     return chosen
 
 
-def grown(task: Task, added: Chosen) -> Task:
+def grown(task: Task, added: AddedLabels) -> Task:
     """The task with more labels; there is no test node in it."""
     labels = task.labels.copy()
     rank = np.full(task.graph.n, task.graph.n)
@@ -250,8 +242,8 @@ class CoTrainingSystem(LabelGrowingSystem):
 
     looks_at_a_fit = False
 
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
-        return nearest(task, candidates(task), quota, self.settings.alpha)
+    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
+        return nearest_nodes(task, unlabelled_nodes(task), quota, self.settings.alpha)
 
 
 @register(
@@ -264,9 +256,9 @@ class CoTrainingSystem(LabelGrowingSystem):
 class SelfTrainingSystem(LabelGrowingSystem):
     """One round."""
 
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
+    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         assert fit is not None
-        return surest(fit, candidates(task), quota)
+        return surest(fit, unlabelled_nodes(task), quota)
 
 
 class _Both(LabelGrowingSystem):
@@ -276,11 +268,11 @@ class _Both(LabelGrowingSystem):
     def _combine(self, sure: Indices, near: Indices) -> Indices:
         """The nodes of a class."""
 
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
+    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         assert fit is not None
-        nodes = candidates(task)
+        nodes = unlabelled_nodes(task)
         sure = surest(fit, nodes, quota)
-        near = nearest(task, nodes, quota, self.settings.alpha)
+        near = nearest_nodes(task, nodes, quota, self.settings.alpha)
         return {c: self._combine(sure[c], near[c]) for c in sure}
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from kryograph.engine.forward import Forward, Literal, Nodes
-from kryograph.nn.functional import Masks, Matrix
-from kryograph.nn.lanczos_net import FILTERS, LanczosNet
+from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.nn.functional import Masks, NodeFeatures
+from kryograph.nn.lanczos_net import RITZ_FILTERS, LanczosNet
 from kryograph.operators import Operator
 from kryograph.systems.base import register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
@@ -43,7 +43,7 @@ class LNetSettings(NetworkSettings):
     steps: int = setting(
         20, "K: Lanczos steps; authors'", low=1, below=1_000, search=(5, 10, 20, 40)
     )
-    filter: str = setting("ritz", "what filters T (docs/theory.md)", choices=tuple(FILTERS))
+    filter: str = setting("ritz", "what filters T (docs/theory.md)", choices=tuple(RITZ_FILTERS))
     filter_hidden: int = setting(
         128, "width of the filter's hidden layer; authors'", low=1, below=100_000
     )
@@ -56,7 +56,7 @@ class LNetSettings(NetworkSettings):
     )
 
 
-class LanczosForward(Literal):
+class LanczosForward(WholeGraph):
     """What does not change from epoch to epoch is made once."""
 
     @cached_property
@@ -100,7 +100,7 @@ class LNetSystem(NetworkSystem):
         return chosen | {"operator": self.operator}
 
     def engine(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """With what does not change made once."""
         return LanczosForward(network, x, L, nodes, masks)

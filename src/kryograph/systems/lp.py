@@ -20,7 +20,7 @@ from scipy.sparse.linalg import splu
 from kryograph.graph import Graph, Indices, Task
 from kryograph.operators import operator
 from kryograph.systems.base import Fit, Probabilities, System, Weights, register
-from kryograph.systems.settings import Range, Settings, setting
+from kryograph.systems.settings import SearchRange, Settings, setting
 from kryograph.training.loop import Conditions, Epoch
 
 
@@ -46,7 +46,7 @@ class LPSettings(Settings):
         "α: how soon a walk is absorbed (Li, Han, Wu 2018)",
         low=1e-12,
         below=1e6,
-        search=Range(1e-8, 1.0, log=True),
+        search=SearchRange(1e-8, 1.0, log=True),
     )
 
 

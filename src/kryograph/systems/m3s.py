@@ -21,12 +21,12 @@ from kryograph.operators import operator
 from kryograph.systems.base import Fit, register
 from kryograph.systems.label_growing import (
     SUN,
-    Chosen,
+    AddedLabels,
+    ClassScores,
     MultiStageSystem,
-    Scores,
     StageSettings,
-    candidates,
     surest,
+    unlabelled_nodes,
 )
 from kryograph.systems.network import features_on_device
 from kryograph.systems.settings import setting
@@ -34,10 +34,10 @@ from kryograph.systems.settings import setting
 HOPS = 16
 """How often features are diffused, as in prototypes."""
 
-COLUMNS = 256
+CLUSTER_COLUMNS = 256
 """To how many columns wider features are projected: k-means costs as much as they are wide."""
 
-ITERATIONS = 50
+CLUSTER_ITERATIONS = 50
 """Of k-means at most; later ones move a few nodes."""
 
 DECIMALS = 6
@@ -79,40 +79,40 @@ class M3SSettings(StageSettings):
 class M3SSystem(MultiStageSystem):
     """Any system can be inside: one without a hidden layer has its log-probabilities clustered."""
 
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> Chosen:
+    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         assert fit is not None
         agreed = cluster_classes(task, self._points(task, fit), self.settings.clusters, seed)
-        nodes = candidates(task)
+        nodes = unlabelled_nodes(task)
         if self.settings.refill:
             predicted = fit.predict_proba().argmax(axis=1)
             return surest(fit, nodes[agreed[nodes] == predicted[nodes]], quota)
         return {c: some[agreed[some] == c] for c, some in surest(fit, nodes, quota).items()}
 
-    def _points(self, task: Task, fit: Fit) -> Scores:
+    def _points(self, task: Task, fit: Fit) -> ClassScores:
         """What is clustered, a row for each node."""
         if self.settings.view == "diffused":
             return diffused(task.graph, self.operator)
         hidden = self.inner.embed(fit.weights, task.graph, len(task.classes))
         length = np.linalg.norm(hidden, axis=1, keepdims=True)
-        points: Scores = hidden / np.where(length > 0, length, 1.0)
+        points: ClassScores = hidden / np.where(length > 0, length, 1.0)
         return points
 
 
-def diffused(graph: Graph, name: str) -> Scores:
+def diffused(graph: Graph, name: str) -> ClassScores:
     """X + LX + … + L^16 X, rows at unit length; of a random projection of X where X is wide."""
     x = features_on_device(graph, "cpu")
-    if x.shape[1] > COLUMNS:
+    if x.shape[1] > CLUSTER_COLUMNS:
         # Drawn by the number of features alone: the order of the nodes does not matter.
         generator = torch.Generator().manual_seed(x.shape[1])
-        x = x @ torch.randn(x.shape[1], COLUMNS, generator=generator, dtype=x.dtype)
+        x = x @ torch.randn(x.shape[1], CLUSTER_COLUMNS, generator=generator, dtype=x.dtype)
     total = torch.zeros(tuple(x.shape), dtype=x.dtype)
     for block in krylov_blocks(operator(graph, name), x, HOPS + 1):
         total += block
-    points: Scores = normalize(total, dim=1).double().numpy()
+    points: ClassScores = normalize(total, dim=1).double().numpy()
     return points
 
 
-def cluster_classes(task: Task, points: Scores, clusters: int, seed: int) -> Indices:
+def cluster_classes(task: Task, points: ClassScores, clusters: int, seed: int) -> Indices:
     """For each node, the class whose labelled nodes' mean is nearest to its cluster's mean.
 
     -1 for nodes whose label is known.
@@ -123,9 +123,11 @@ def cluster_classes(task: Task, points: Scores, clusters: int, seed: int) -> Ind
     distinct, at, counts = np.unique(
         points.round(DECIMALS), axis=0, return_inverse=True, return_counts=True
     )
-    means = KMeans(min(clusters, len(distinct)), n_init=1, max_iter=ITERATIONS, random_state=seed)
+    means = KMeans(
+        min(clusters, len(distinct)), n_init=1, max_iter=CLUSTER_ITERATIONS, random_state=seed
+    )
     cluster = means.fit_predict(distinct, sample_weight=counts)[at]
-    train, free = task.split.train, candidates(task)
+    train, free = task.split.train, unlabelled_nodes(task)
     present = np.unique(task.labels[train])
     of_class = [points[train[task.labels[train] == c]].mean(axis=0) for c in present]
     classes = np.full(task.graph.n, -1)

@@ -13,15 +13,15 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from kryograph.engine.estimate import Estimate, estimate
-from kryograph.engine.forward import Forward, Literal, Nodes
+from kryograph.engine.cost import Estimate
+from kryograph.engine.forward import Forward, Nodes, WholeGraph, estimate
 from kryograph.engine.machine import available_memory, check_bfloat16
 from kryograph.graph import Graph, Task
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from kryograph.systems.base import Fit, Probabilities, System, Weights
-from kryograph.systems.settings import Range, Settings, setting
+from kryograph.systems.settings import SearchRange, Settings, setting
 from kryograph.training.loop import Conditions, Diverged, Epoch, nodes_of, train
 from kryograph.training.optimizers import MOMENTS, OPTIMIZERS, optimizer
 
@@ -31,15 +31,21 @@ class NetworkSettings(Settings):
     """Settings of every network; docs/results.md says how the defaults were found."""
 
     hidden: int = setting(
-        64, "width of each hidden layer", low=1, below=100_000, search=Range(16, 1024, log=True)
+        64,
+        "width of each hidden layer",
+        low=1,
+        below=100_000,
+        search=SearchRange(16, 1024, log=True),
     )
     layers: int = setting(1, "number of hidden layers", low=1, below=10_000, search=(1, 2, 3, 5, 8))
-    dropout: float = setting(0.95, "rate, on hidden outputs", low=0, below=1, search=Range(0, 0.99))
+    dropout: float = setting(
+        0.95, "rate, on hidden outputs", low=0, below=1, search=SearchRange(0, 0.99)
+    )
     lr: float = setting(
-        0.0175, "learning rate", low=1e-12, below=1e3, search=Range(1e-4, 1e-1, log=True)
+        0.0175, "learning rate", low=1e-12, below=1e3, search=SearchRange(1e-4, 1e-1, log=True)
     )
     weight_decay: float = setting(
-        6e-4, "L2 on all parameters", low=0, below=1e3, search=Range(1e-5, 1e-2, log=True)
+        6e-4, "L2 on all parameters", low=0, below=1e3, search=SearchRange(1e-5, 1e-2, log=True)
     )
     optimizer: str = setting("rmsprop", "optimiser", choices=tuple(OPTIMIZERS))
 
@@ -53,7 +59,7 @@ class MultiScaleSettings(NetworkSettings):
         "rate, on the features; the paper has none",
         low=0,
         below=1,
-        search=Range(0, 0.9),
+        search=SearchRange(0, 0.9),
         unless=0.0,
     )
 
@@ -74,13 +80,13 @@ class NetworkSystem(System):
         return None
 
     def forward(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """How the network is computed during a run, as the method says it."""
-        return Literal(network, x, L, nodes, masks)
+        return WholeGraph(network, x, L, nodes, masks)
 
     def engine(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """The same, faster, if there is a way."""
         return self.forward(network, x, L, nodes, masks)
@@ -181,7 +187,7 @@ def _probabilities(forward: Forward) -> Probabilities:
     return probabilities
 
 
-def features_on_device(graph: Graph, device: str) -> Matrix:
+def features_on_device(graph: Graph, device: str) -> NodeFeatures:
     """The graph's features in torch's default type; sparse stays sparse."""
     features, dtype = graph.features, torch.get_default_dtype()
     if isinstance(features, sp.csr_array):

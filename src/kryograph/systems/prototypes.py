@@ -23,10 +23,10 @@ from kryograph.nn import krylov_blocks
 from kryograph.operators import operator
 from kryograph.systems.base import Fit, Probabilities, System, Weights, register
 from kryograph.systems.network import features_on_device
-from kryograph.systems.settings import Range, Settings, setting
+from kryograph.systems.settings import SearchRange, Settings, setting
 from kryograph.training.loop import Conditions, Epoch
 
-LARGEST = 2 * 10**8
+LARGEST_EXACT = 2 * 10**8
 """With more entries than this (nodes × features) the features are projected."""
 
 PROJECTED = 512
@@ -38,7 +38,7 @@ class PrototypesSettings(Settings):
     """Settings of the prototypes; ours."""
 
     hops: int = setting(
-        16, "K: how often to diffuse at most", low=0, below=10_000, search=Range(0, 32)
+        16, "K: how often to diffuse at most", low=0, below=10_000, search=SearchRange(0, 32)
     )
     sharpness: float = setting(
         20.0, "by which cosines are multiplied before the softmax", low=1e-6, below=1e6
@@ -51,7 +51,7 @@ class PrototypesSettings(Settings):
         "how many labels the unlabelled nodes of a class count as; by validation nodes",
         low=0,
         below=1e6,
-        search=Range(0.5, 20, log=True),
+        search=SearchRange(0.5, 20, log=True),
     )
 
 
@@ -71,7 +71,7 @@ class PrototypesSystem(System):
         self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
     ) -> Fit:
         """Average, scale, add up."""
-        wide = math.prod(task.graph.features.shape) > LARGEST
+        wide = math.prod(task.graph.features.shape) > LARGEST_EXACT
         diffused = self._diffused(task.graph, conditions.device, wide)
         nodes = task.split.train
         train = torch.from_numpy(nodes.copy()).to(diffused.device)

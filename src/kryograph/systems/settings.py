@@ -5,6 +5,11 @@
 ...     hidden: int = setting(64, "units", low=1)
 >>> Example().replace({"hidden": "32"})
 Example(hidden=32)
+
+Search spaces: where each setting may be looked for, and how a trial of Optuna is asked for them.
+
+>>> containing({"lr": SearchRange(1e-4, 1e-1, log=True)}, {"lr": 1e-5, "hidden": 64})
+{'lr': SearchRange(low=1e-05, high=0.1, log=True)}
 """
 
 from __future__ import annotations
@@ -12,13 +17,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from kryograph.errors import UsageError, unknown
 
+if TYPE_CHECKING:
+    import optuna
+
 
 @dataclass(frozen=True)
-class Range:
+class SearchRange:
     """Where to look for a number, both ends included; `log` if its order of magnitude matters."""
 
     low: float
@@ -26,7 +34,7 @@ class Range:
     log: bool = False
 
 
-Search: TypeAlias = Range | tuple[Any, ...]
+SearchValues: TypeAlias = SearchRange | tuple[Any, ...]
 """A range of numbers, or the values to try."""
 
 
@@ -37,7 +45,7 @@ def setting(
     low: float | None = None,
     below: float | None = None,
     choices: Sequence[str] | None = None,
-    search: Search | None = None,
+    search: SearchValues | None = None,
     unless: Any = None,
 ) -> Any:
     """A field of a settings record.
@@ -83,7 +91,7 @@ class Settings:
         return dataclasses.replace(self, **values)
 
     @classmethod
-    def search_space(cls) -> dict[str, Search]:
+    def search_space(cls) -> dict[str, SearchValues]:
         """The settings that a search may change, and where it looks."""
         fields = dataclasses.fields(cls)
         return {f.name: f.metadata["search"] for f in fields if f.metadata.get("search")}
@@ -148,3 +156,83 @@ def _check(field: dataclasses.Field[Any], value: Any) -> None:
         raise UsageError(
             f"The setting {field.name!r} must be {' and '.join(limits)}; it is {value}."
         )
+
+
+SearchSpace: TypeAlias = Mapping[str, SearchValues]
+
+
+def sample_settings(trial: optuna.Trial, space: SearchSpace, settings: Settings) -> dict[str, Any]:
+    """A value for every name in the space.
+
+    Args:
+        trial: Is asked.
+        space: Where to look.
+        settings: Some settings of the kind that is looked for: whole numbers stay whole.
+    """
+    values: dict[str, Any] = {}
+    for name, where in space.items():
+        if not isinstance(where, SearchRange):
+            values[name] = trial.suggest_categorical(name, where)
+        elif isinstance(getattr(settings, name), int):
+            low, high = round(where.low), round(where.high)
+            values[name] = trial.suggest_int(name, low, high, log=where.log)
+        else:
+            values[name] = trial.suggest_float(name, where.low, where.high, log=where.log)
+    return values
+
+
+def parsed(space: SearchSpace, given: Iterable[str], settings: Settings) -> dict[str, Any]:
+    """The values in a space that texts such as "lr=0.01" give.
+
+    >>> from kryograph.systems.gcn import GCNSettings
+    >>> parsed(GCNSettings.search_space(), ["hidden=32", "lr=0.01"], GCNSettings())
+    {'hidden': 32, 'lr': 0.01}
+    """
+    values: dict[str, Any] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        where = space.get(name.strip())
+        if where is None:
+            raise unknown("setting", name.strip(), space)
+        values[name.strip()] = _sample(name.strip(), value.strip(), where, settings)
+    return values
+
+
+def _sample(name: str, text: str, where: SearchValues, settings: Settings) -> Any:
+    if isinstance(where, SearchRange):
+        kind = int if isinstance(getattr(settings, name), int) else float
+        try:
+            number = kind(text)
+        except ValueError:
+            number = kind(where.low) - 1
+        if where.low <= number <= where.high:
+            return number
+        raise UsageError(f"{name} is searched from {where.low:g} to {where.high:g}, not {text!r}.")
+    for value in where:
+        if str(value).lower() == text.lower():
+            return value
+    raise UsageError(f"{name} is one of {', '.join(map(str, where))}, not {text!r}.")
+
+
+def join_spaces(one: SearchValues, other: SearchValues) -> SearchValues:
+    """What is in either, and between them if one is a range.
+
+    >>> join_spaces((1, 2, 3), SearchRange(2, 15)), join_spaces(("rw",), ("sym", "rw"))
+    (SearchRange(low=1, high=15, log=False), ('rw', 'sym'))
+    """
+    if not isinstance(one, SearchRange) and not isinstance(other, SearchRange):
+        return tuple(dict.fromkeys((*one, *other)))
+    parts = [
+        each if isinstance(each, SearchRange) else SearchRange(min(each), max(each))
+        for each in (one, other)
+    ]
+    low = min(part.low for part in parts)
+    return SearchRange(low, max(part.high for part in parts), any(p.log for p in parts) and low > 0)
+
+
+def containing(space: SearchSpace, values: Mapping[str, Any]) -> dict[str, SearchValues]:
+    """The same space, widened where a value is outside; other names are passed over."""
+    return {
+        name: join_spaces(where, (values[name],)) if name in values else where
+        for name, where in space.items()
+    }

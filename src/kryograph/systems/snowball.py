@@ -7,11 +7,10 @@ from typing import ClassVar
 
 from torch import nn
 
-from kryograph.engine.forward import Forward, Nodes
-from kryograph.engine.input_dropout import dropping_features
-from kryograph.engine.snowball import SnowballForward
+from kryograph.engine.forward import Forward, Nodes, dropping_features
+from kryograph.engine.snowball_forward import SnowballForward
 from kryograph.nn import Snowball
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import MultiScaleSettings, NetworkSystem
@@ -46,7 +45,7 @@ class _AnySnowball(NetworkSystem):
         )
 
     def engine(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """On the rows that a step needs."""
         assert isinstance(network, Snowball)

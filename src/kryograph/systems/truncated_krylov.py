@@ -6,15 +6,14 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from kryograph.engine.forward import Forward, Nodes
-from kryograph.engine.input_dropout import dropping_features
-from kryograph.engine.krylov import KrylovForward
+from kryograph.engine.forward import Forward, Nodes, dropping_features
+from kryograph.engine.krylov_forward import KrylovForward
 from kryograph.nn import TruncatedKrylov
-from kryograph.nn.functional import Masks, Matrix
+from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import MultiScaleSettings, NetworkSystem
-from kryograph.systems.settings import Range, inherited, setting
+from kryograph.systems.settings import SearchRange, inherited, setting
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class TruncatedKrylovSettings(MultiScaleSettings):
     lr: float = inherited(MultiScaleSettings, "lr", 0.0115)
     weight_decay: float = inherited(MultiScaleSettings, "weight_decay", 4e-4)
     order: int = setting(
-        12, "number m of blocks X, LX, …", low=1, below=10_000, search=Range(2, 30)
+        12, "number m of blocks X, LX, …", low=1, below=10_000, search=SearchRange(2, 30)
     )
     classifier: bool = setting(False, "the paper's tanh layer C before the output (D2)")
 
@@ -55,7 +54,7 @@ class TruncatedKrylovSystem(NetworkSystem):
         )
 
     def engine(
-        self, network: nn.Module, x: Matrix, L: Operator, nodes: Nodes, masks: Masks
+        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
     ) -> Forward:
         """On the rows that a step needs."""
         assert isinstance(network, TruncatedKrylov)

@@ -33,7 +33,7 @@ class Epoch:
     validation_accuracy: float | None
 
 
-def nobody(epoch: Epoch) -> None:
+def ignore_epoch(epoch: Epoch) -> None:
     """Does not want to hear of epochs."""
 
 
@@ -99,7 +99,7 @@ def train(
     task: Task,
     optimizer: Optimizer,
     conditions: Conditions,
-    on_epoch: Callable[[Epoch], None] = nobody,
+    on_epoch: Callable[[Epoch], None] = ignore_epoch,
 ) -> Trained:
     """Train a network in place and leave it with the weights of its best epoch.
 
@@ -117,7 +117,7 @@ def train(
     watch = Watch(rule)
     history: list[Epoch] = []
     best = {key: value.clone() for key, value in network.state_dict().items()}
-    unseen = rule.watch == "nothing" and on_epoch is nobody
+    unseen = rule.watch == "nothing" and on_epoch is ignore_epoch
     last = rule.keep_last and not task.has_validation
     while not watch.over:
         loss, out = _step(forward, labels[training], optimizer, conditions, watch)

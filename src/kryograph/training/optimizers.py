@@ -20,10 +20,10 @@ from torch.optim.adam import adam as functional_adam
 
 from kryograph.errors import unknown
 
-FAR = 1e6
+PREFETCH_DISTANCE = 1e6
 """A step count with 0.99^FAR = 0 in double precision, and far from where float32 skips integers."""
 
-BLOCK = 2**18
+OPTIMIZER_BLOCK = 2**18
 """How many weights are updated at a time: few enough for the scratch of one to stay in cache."""
 
 
@@ -70,7 +70,7 @@ class Optimizer:
             if parameter.grad is not None:
                 functional_adam(
                     state.weights,
-                    _blocks(parameter.grad.contiguous()),
+                    _parameter_blocks(parameter.grad.contiguous()),
                     state.first,
                     state.second,
                     [],
@@ -91,24 +91,24 @@ class _State:
 
     def __init__(self, parameter: nn.Parameter, keep_first: bool, steps: float) -> None:
         flat = parameter.detach()
-        self.weights = _blocks(flat)
-        self.second = _blocks(torch.zeros_like(flat))
-        scratch = flat.new_zeros(0 if keep_first else min(BLOCK, flat.numel()))
+        self.weights = _parameter_blocks(flat)
+        self.second = _parameter_blocks(torch.zeros_like(flat))
+        scratch = flat.new_zeros(0 if keep_first else min(OPTIMIZER_BLOCK, flat.numel()))
         self.first = (
-            _blocks(torch.zeros_like(flat))
+            _parameter_blocks(torch.zeros_like(flat))
             if keep_first
             else [scratch[: block.numel()] for block in self.weights]
         )
         self.steps = [torch.tensor(steps, device=flat.device) for _ in self.weights]
 
 
-def _blocks(tensor: Tensor) -> list[Tensor]:
-    return list(torch.split(tensor.view(-1), BLOCK))
+def _parameter_blocks(tensor: Tensor) -> list[Tensor]:
+    return list(torch.split(tensor.view(-1), OPTIMIZER_BLOCK))
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "adam": Optimizer,
-    "rmsprop": partial(Optimizer, betas=(0.0, 0.99), steps=FAR),
+    "rmsprop": partial(Optimizer, betas=(0.0, 0.99), steps=PREFETCH_DISTANCE),
 }
 MOMENTS = {"adam": 2, "rmsprop": 1}
 """How many numbers each remembers of every weight."""

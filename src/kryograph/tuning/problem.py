@@ -14,26 +14,25 @@ import numpy as np
 
 from kryograph.data import Dataset
 from kryograph.data.splits import PUBLIC
-from kryograph.engine.machine import measure
+from kryograph.engine.machine import measure_rates
 from kryograph.errors import KryographError, UsageError, unknown
-from kryograph.experiments.search_ranges import search_space
-from kryograph.experiments.settings import Column, find_published
-from kryograph.experiments.sweep import STOP
+from kryograph.experiments.published import find_published
 from kryograph.experiments.tuned import Tuned
 from kryograph.graph import Split, Task
+from kryograph.runs.job import STOP, Scenario
+from kryograph.runs.perform import validation_score
 from kryograph.systems import SYSTEMS, System, system
-from kryograph.systems.search_space import containing, parsed
-from kryograph.systems.settings import Range, Search, Settings
+from kryograph.systems.settings import SearchRange, SearchValues, Settings, containing, parsed
 from kryograph.training.loop import Conditions, Epoch
-from kryograph.training.protocol import validation_score
 from kryograph.training.stopping import RULES
+from kryograph.tuning.space import search_space
 
 FIRST_SEED = 1000
 """Searches are made with this seed and those after it, tables with 0, 1, …: no split is in both."""
 
 
 @dataclass(frozen=True)
-class Lesson:
+class JudgedTask:
     """One run of a trial: what is learned, the task whose validation labels judge it, the seed.
 
     The two have no validation label in common."""
@@ -43,7 +42,7 @@ class Lesson:
     seed: int
 
 
-def lessons(dataset: Dataset, column: Column, seeds: int) -> tuple[Lesson, ...]:
+def judged_tasks(dataset: Dataset, column: Scenario, seeds: int) -> tuple[JudgedTask, ...]:
     """The runs of every trial. They hold tasks, which have no test labels; nothing after does."""
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
@@ -52,9 +51,11 @@ def lessons(dataset: Dataset, column: Column, seeds: int) -> tuple[Lesson, ...]:
         split = dataset.split(column.split, seed=seed)
         if column.protocol == "validation":
             seen, judged = _halves(split, seed)
-            made.append(Lesson(dataset.task(seen), dataset.task(judged), seed))
+            made.append(JudgedTask(dataset.task(seen), dataset.task(judged), seed))
         else:
-            made.append(Lesson(dataset.task(split, validation=False), dataset.task(split), seed))
+            made.append(
+                JudgedTask(dataset.task(split, validation=False), dataset.task(split), seed)
+            )
     return tuple(made)
 
 
@@ -70,7 +71,7 @@ def _halves(split: Split, seed: int) -> tuple[Split, Split]:
 
 
 @dataclass(frozen=True)
-class Problem:
+class TuningProblem:
     """What is searched: the settings of a system for a column.
 
     Args:
@@ -83,8 +84,8 @@ class Problem:
     """
 
     name: str
-    column: Column
-    lessons: tuple[Lesson, ...]
+    column: Scenario
+    lessons: tuple[JudgedTask, ...]
     conditions: Conditions = field(default_factory=lambda: Conditions(RULES[STOP]))
     known: tuple[Tuned, ...] = field(default=(), kw_only=True)
     asked: Mapping[str, System] = field(default_factory=dict, kw_only=True)
@@ -94,19 +95,19 @@ class Problem:
         cls,
         name: str,
         dataset: Dataset,
-        column: Column,
+        column: Scenario,
         seeds: int,
         known: tuple[Tuned, ...] = (),
-    ) -> Problem:
+    ) -> TuningProblem:
         """The problem of a data set; where all runs would be the same, there is one of each."""
         if name not in SYSTEMS:
             raise unknown("system", name, SYSTEMS)
         alike = column.split == PUBLIC and not SYSTEMS[name].uses_seed
         different = 2 if column.protocol == "validation" else 1  # halves, if there are any
-        made = lessons(dataset, column, min(seeds, different) if alike else seeds)
+        made = judged_tasks(dataset, column, min(seeds, different) if alike else seeds)
         return cls(name, column, made, known=known)
 
-    def asking(self, texts: Iterable[str]) -> Problem:
+    def asking(self, texts: Iterable[str]) -> TuningProblem:
         """The same, with settings such as "lr=0.01,layers=2" to be tried; else the default's."""
         default = self.point(self.starts["default"])
         asked = {
@@ -130,7 +131,7 @@ class Problem:
         return {"default": system(self.name)} | paper
 
     @cached_property
-    def space(self) -> dict[str, Search]:
+    def space(self) -> dict[str, SearchValues]:
         """Where to look; all that is tried first lies in it."""
         return search_space(self.name, self.starts.values())
 
@@ -164,9 +165,9 @@ class Problem:
             estimate = self.made(values).estimate(self.lessons[0].task, self.conditions)
         except KryographError:  # settings that do not go together: the trial will say so
             return None
-        return None if estimate is None else estimate.seconds(measure())
+        return None if estimate is None else estimate.seconds(measure_rates())
 
-    def score(self, method: System, lesson: Lesson, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         """One run's accuracy on validation nodes that played no part in it."""
         fit = method.fit(
             lesson.task, seed=lesson.seed, conditions=self.conditions, on_epoch=on_epoch
@@ -181,7 +182,9 @@ class Problem:
                 f"{lesson.judge.split.digest} {lesson.seed}" for lesson in self.lessons
             ],
             "search space": {
-                name: [where.low, where.high, where.log] if isinstance(where, Range) else [*where]
+                name: [where.low, where.high, where.log]
+                if isinstance(where, SearchRange)
+                else [*where]
                 for name, where in self.space.items()
             },
         }

@@ -1,0 +1,333 @@
+"""The page in a real browser: Chromium, wherever the system has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from kryograph.graph import UNKNOWN
+from kryograph.labelling.label import LabelledGraph
+from kryograph.report.charts import class_colours
+from tests.report.labelled_graphs import NASTY, fitted, large, page_of, places, renamed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Opens = Callable[..., Any]
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Opens:
+    """Opens a page; when it is closed, there must have been no complaint and no request."""
+
+    @contextmanager
+    def open_page(labelled: LabelledGraph, **how: Any) -> Iterator[Page]:
+        path = tmp_path / "report.html"
+        path.write_text(page_of(labelled), encoding="utf-8")
+        with browser.new_context(viewport={"width": 1200, "height": 900}, **how) as context:
+            page = context.new_page()
+            said: list[str] = []
+            page.on("console", lambda message: said.append(message.text))
+            page.on("pageerror", lambda error: said.append(str(error)))
+            page.on("dialog", lambda dialog: said.append(f"dialog {dialog.message}"))
+            page.on("request", lambda request: said.append(f"request {request.url}"))
+            page.goto(path.as_uri())
+            # Not `wait_for_function` with a string: the page's own policy forbids to evaluate one.
+            page.wait_for_selector("#canvas[data-ms]")
+            yield page
+            assert said == [f"request {path.as_uri()}"]
+
+    return open_page
+
+
+def on_screen(page: Page, labelled: LabelledGraph, node: int) -> tuple[float, float]:
+    """Where on the canvas a node is while the whole map is shown."""
+    at = places(labelled)
+    low, high = at.min(axis=0), at.max(axis=0)
+    box = page.eval_on_selector("#canvas", "c => [c.clientWidth, c.clientHeight]")
+    scale = min((box[0] - 44) / (high - low)[0], (box[1] - 44) / (high - low)[1])
+    x, y = (at[node] - (low + high) / 2) * scale + np.array(box) / 2
+    return float(x), float(y)
+
+
+def pixels(page: Page) -> str:
+    """What is drawn."""
+    drawn: str = page.evaluate(
+        "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame("
+        "() => done(document.getElementById('canvas').toDataURL()))))"
+    )
+    return drawn
+
+
+def redrawn(page: Page, before: str) -> str:
+    """What is drawn as soon as it is something else; wheel events take a moment to arrive."""
+    for _ in range(1000):
+        if (drawn := pixels(page)) != before:
+            return drawn
+    raise AssertionError("the map has not changed in 2,000 frames")
+
+
+def colours(page: Page) -> set[str]:
+    """Those on the map, as in a style sheet."""
+    pixels(page)
+    found: list[str] = page.evaluate(
+        """() => {
+          const canvas = document.getElementById("canvas"), copy = document.createElement("canvas");
+          [copy.width, copy.height] = [canvas.width, canvas.height];
+          const pen = copy.getContext("2d", { willReadFrequently: true });
+          pen.drawImage(canvas, 0, 0);
+          const seen = new Set(), { data } = pen.getImageData(0, 0, copy.width, copy.height);
+          for (let b = 0; b < data.length; b += 4) seen.add(data.subarray(b, b + 3).join());
+          return [...seen];
+        }"""
+    )
+    return {"#" + "".join(f"{int(part):02x}" for part in text.split(",")) for text in found}
+
+
+def lonely(labelled: LabelledGraph) -> int:
+    """A node with much room around it."""
+    at = places(labelled)
+    apart = np.linalg.norm(at[:, None] - at[None], axis=2)
+    np.fill_diagonal(apart, np.inf)
+    return int(apart.min(axis=1).argmax())
+
+
+def test_hover_shows_what_is_known_of_a_node(opened: Opens) -> None:
+    labelled = fitted()
+    node = lonely(labelled)
+    with opened(labelled) as page:
+        x, y = on_screen(page, labelled, node)
+        page.hover("#canvas", position={"x": x, "y": y})
+        tip = page.locator("#tip")
+        assert tip.is_visible()
+        words = tip.inner_text()
+        assert words.startswith(f"n{node}\n")
+        best = int(labelled.probabilities[node].argmax())
+        assert f"topic {best}" in words
+        assert f"{100 * labelled.probabilities[node, best]:.1f} %" in words
+        assert "90 % set" in words
+        page.mouse.move(2, 2)
+        assert tip.is_hidden()
+
+
+def test_search_finds_a_node_and_marks_it(opened: Opens) -> None:
+    with opened(fitted()) as page:
+        before = pixels(page)
+        page.get_by_label("Find a node").fill("n27")
+        assert page.locator("#found").inner_text() == "11 nodes found"
+        assert page.locator("#matches button").first.inner_text().startswith("n27\n")
+        page.keyboard.press("Enter")
+        assert page.locator("#tip strong").inner_text() == "n27"
+        assert page.locator("#matches").is_hidden()
+        assert pixels(page) != before
+        page.get_by_label("Find a node").fill("nobody")
+        assert page.locator("#found").inner_text() == "No node on the map has this in its id."
+
+
+def test_a_match_can_be_chosen_by_keyboard(opened: Opens) -> None:
+    with opened(fitted()) as page:
+        page.focus("#search")
+        page.keyboard.type("n12")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        second = page.locator("#tip strong").inner_text()
+        assert second.startswith("n12")
+        assert second != "n12"
+        assert page.input_value("#search") == second
+
+
+def test_colours_change_by_keyboard(opened: Opens) -> None:
+    labelled = fitted()
+    right = int(labelled.held_out.right.sum())
+    with opened(labelled) as page:
+        drawn = {pixels(page)}
+        assert page.locator("#legend li").count() == 4
+        page.focus("#colour")
+        page.keyboard.press("ArrowDown")
+        assert page.locator("#legend-title").inner_text() == "Confidence"
+        drawn.add(pixels(page))
+        page.keyboard.press("ArrowDown")
+        assert page.locator("#legend").inner_text().split("\n") == [
+            *("not asked", "260"),
+            *("right", f"{right}"),
+            *("wrong", f"{len(labelled.held_out.nodes) - right}"),
+        ]
+        drawn.add(pixels(page))
+        assert len(drawn) == 3
+
+
+def test_every_group_of_the_legend_is_on_the_map(opened: Opens) -> None:
+    labelled = fitted()
+    sure = labelled.probabilities.max(axis=1)
+    with opened(labelled) as page:
+        assert set(class_colours(4)) <= colours(page)
+        page.select_option("#colour", "confidence")
+        limits = ((0.9, "#1f6fa8"), (0.8, "#79b4d8"), (0.7, "#e9c46a"), (0.5, "#e08a1e"))
+        expected = {next((c for limit, c in limits if p >= limit), "#b8430b") for p in sure}
+        assert len(expected) > 2
+        assert expected <= colours(page)
+        page.select_option("#colour", "error")
+        assert {"#8b959e", "#0072b2", "#d55e00"} <= colours(page)
+
+
+def test_the_map_is_moved_and_zoomed_by_keys_buttons_and_wheel(opened: Opens) -> None:
+    with opened(fitted()) as page:
+        whole = pixels(page)
+        assert page.get_by_label("Zoom out").is_disabled()
+        for does in (
+            lambda: page.get_by_label("Zoom in").click(),
+            lambda: page.press("#canvas", "+"),
+            lambda: page.press("#canvas", "ArrowRight"),
+            lambda: (page.hover("#canvas"), page.mouse.wheel(0, -200)),
+        ):
+            before = pixels(page)
+            does()
+            redrawn(page, before)
+        page.hover("#canvas", position={"x": 300, "y": 300})
+        before = pixels(page)
+        page.mouse.down()
+        page.mouse.move(500, 400)
+        page.mouse.up()
+        assert pixels(page) != before
+        page.get_by_label("Show the whole map").click()
+        page.press("#canvas", "Escape")
+        assert pixels(page) == whole
+
+
+def test_a_class_can_be_shown_alone(opened: Opens) -> None:
+    with opened(fitted()) as page:
+        before = pixels(page)
+        button = page.locator("#legend button").first
+        button.press("Enter")
+        assert button.get_attribute("aria-pressed") == "true"
+        assert pixels(page) != before
+        button.press("Enter")
+        assert pixels(page) == before
+
+
+def test_a_suggestion_leads_to_its_node(opened: Opens) -> None:
+    labelled = fitted()
+    with opened(labelled) as page:
+        page.locator(".jump").first.click()
+        assert page.locator("#tip strong").inner_text() == f"n{labelled.suggestions[0].node}"
+
+
+def test_nodes_are_also_a_table(opened: Opens) -> None:
+    labelled = fitted()
+    with opened(labelled) as page:
+        page.locator("#listing summary").click()
+        page.wait_for_selector("#rows tr")
+        order = np.argsort(np.round(labelled.probabilities.max(axis=1) * 10_000), kind="stable")
+        first = page.locator("#rows th").all_inner_texts()
+        assert first == [f"n{i}" for i in order[:25]]
+        page.get_by_role("button", name="Later").click()
+        assert page.locator("#range").inner_text() == "26 to 50 of 300"
+        assert page.locator("#rows th").first.inner_text() == f"n{order[25]}"
+
+
+def test_names_that_are_markup_stay_text(opened: Opens) -> None:
+    labelled = renamed(fitted(), classes=[NASTY, "<img src=x onerror=alert(2)>"], nodes=[NASTY])
+    with opened(labelled) as page:
+        page.fill("#search", "</script>")
+        assert page.locator("#matches bdi").first.inner_text() == NASTY
+        page.press("#search", "Enter")
+        assert page.locator("#tip strong").inner_text() == NASTY
+        assert page.locator("#legend bdi").first.inner_text() == NASTY
+        assert page.locator("#legend bdi").nth(1).inner_text().startswith("<img")
+        page.locator("#listing summary").click()
+        page.wait_for_selector("#rows tr")
+        assert page.locator("img").count() == 0
+        assert page.locator("script").count() == 2
+
+
+@pytest.mark.parametrize("name", ["topic", "a topic whose name is long " * 3, "x" * 300])
+def test_a_phone_scrolls_in_one_direction_only(opened: Opens, name: str) -> None:
+    labelled = renamed(fitted(), classes=[name], nodes=[name])
+    with opened(labelled) as page:
+        page.set_viewport_size({"width": 360, "height": 700})
+        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.fill("#search", name[:200])
+        page.press("#search", "Enter")
+        wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= room
+
+
+def test_dark_paper_has_light_ink(opened: Opens) -> None:
+    def ink_and_paper(page: Page) -> list[float]:
+        style = "getComputedStyle(document.documentElement)"
+        both: list[str] = page.evaluate(f"[{style}.color, {style}.backgroundColor]")
+        return [sum(map(float, text[4:-1].split(","))) for text in both]
+
+    with opened(fitted(), color_scheme="dark") as page:
+        ink, paper = ink_and_paper(page)
+        dark = pixels(page)
+        assert ink > 600 > 150 > paper
+        page.emulate_media(color_scheme="light")
+        ink, paper = ink_and_paper(page)
+        assert ink < 150 < 600 < paper
+        assert pixels(page) != dark
+
+
+def test_paper_shows_the_map_without_its_controls(opened: Opens) -> None:
+    with opened(fitted()) as page:
+        page.emulate_media(media="print")
+        assert page.locator("#canvas").is_visible()
+        assert page.locator("#search").is_hidden()
+        assert page.locator("nav").is_hidden()
+        assert page.pdf().startswith(b"%PDF")
+
+
+def test_a_finger_moves_the_page_until_the_map_is_zoomed(opened: Opens) -> None:
+    with opened(fitted(), has_touch=True) as page:
+        assert page.eval_on_selector("#canvas", "c => c.style.touchAction") == "pan-y"
+        page.get_by_label("Zoom in").tap()
+        assert page.eval_on_selector("#canvas", "c => c.style.touchAction") == "none"
+
+
+def test_twenty_thousand_nodes_are_drawn_and_found(opened: Opens) -> None:
+    labelled = large(20_000)
+    with opened(labelled) as page:
+        before = pixels(page)
+        page.press("#canvas", "+")
+        redrawn(page, before)
+        page.get_by_label("Show the whole map").click()
+        node = 12_345
+        x, y = on_screen(page, labelled, node)
+        page.hover("#canvas", position={"x": x, "y": y})
+        assert page.locator("#tip").is_visible()
+        page.fill("#search", labelled.graph.names[node])
+        page.press("#search", "Enter")
+        assert page.locator("#tip strong").inner_text() == labelled.graph.names[node]
+
+
+def test_a_graph_of_two_nodes_has_a_page(opened: Opens) -> None:
+    labelled = fitted()
+    keep = labelled.held_out.nodes[:2]
+    graph = replace(
+        labelled.graph,
+        adjacency=labelled.graph.adjacency[keep][:, keep],
+        features=labelled.graph.features[keep],
+        names=("left", "right"),
+    )
+    given = labelled.given[keep].copy()
+    given[1] = UNKNOWN
+    held = replace(
+        labelled.held_out,
+        nodes=np.array([0]),
+        labels=given[:1],
+        probabilities=labelled.held_out.probabilities[:1],
+    )
+    small = replace(
+        labelled, graph=graph, given=given, held_out=held, raw=labelled.raw[keep], suggestions=()
+    )
+    with opened(small) as page:
+        page.fill("#search", "right")
+        page.press("#search", "Enter")
+        assert page.locator("#tip strong").inner_text() == "right"
