@@ -243,6 +243,7 @@ def write_tables() -> None:
 
 def write() -> None:
     """Write all golden files; tables and model only if they are absent."""
+    torch.set_num_threads(1)  # sums of floating-point numbers depend on the number of threads
     if not TABLES.exists():
         write_tables()
     if not MODEL.exists():
