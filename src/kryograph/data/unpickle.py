@@ -18,7 +18,7 @@ from numpy._core import multiarray
 
 from kryograph.errors import UsageError
 
-Unpickled = TypeVar("T")
+Unpickled = TypeVar("Unpickled")
 
 
 class Refused(UsageError):

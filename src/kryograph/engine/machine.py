@@ -213,14 +213,14 @@ def _read(path: Path) -> str:
         return ""
 
 
-Result_ = TypeVar("T")
+Returned = TypeVar("Returned")
 
 PROCESS = Path("/proc/self")
 FORGET_PEAK = "5"
 """What `clear_refs` takes for putting the mark back (proc(5))."""
 
 
-def peak_bytes(work: Callable[[], Result_]) -> tuple[Result_, int | None]:
+def peak_bytes(work: Callable[[], Returned]) -> tuple[Returned, int | None]:
     """What `work` returns, and the most memory it held beyond what was held before.
 
     The memory is None where the system does not tell (not Linux).

@@ -55,7 +55,7 @@ STYLE: dict[str, Any] = {
 }
 
 P = ParamSpec("P")
-DrawnResult = TypeVar("T")
+DrawnResult = TypeVar("DrawnResult")
 
 
 def styled(draw: Callable[P, DrawnResult]) -> Callable[P, DrawnResult]:
