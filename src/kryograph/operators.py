@@ -70,20 +70,20 @@ class Operator:
 
     def tensor(self, dtype: torch.dtype, device: torch.device | str = "cpu") -> SparseMatrix:
         """The operator as a torch matrix; made once per type and device."""
-        key = (dtype, torch.device(device))
+        key = (dtype, _storage_device(device))
         if key not in self._on_device:
             self._on_device[key] = SparseMatrix.from_scipy(
-                self.matrix, dtype=dtype, device=device, symmetric=self.symmetric
+                self.matrix, dtype=dtype, device=key[1], symmetric=self.symmetric
             )
         return self._on_device[key]
 
     def edge_index(self, device: torch.device | str = "cpu") -> Tensor:
         """Its entries as PyTorch Geometric has edges: row 0 sends, row 1 receives; made once."""
-        key = torch.device(device)
+        key = _storage_device(device)
         if key not in self._edges:
             entries = self.matrix.tocoo()
             pairs = np.stack([entries.col, entries.row]).astype(np.int64)
-            self._edges[key] = torch.from_numpy(pairs).to(device)
+            self._edges[key] = torch.from_numpy(pairs).to(key)
         return self._edges[key]
 
     @overload
@@ -100,6 +100,12 @@ class Operator:
             return self.tensor(exact, x.device) @ x
         product: npt.NDArray[np.floating] = self.matrix @ x
         return product
+
+
+def _storage_device(device: torch.device | str) -> torch.device:
+    """Device of an operator's entries; for tensors without storage ("meta") it is the CPU."""
+    named = torch.device(device)
+    return torch.device("cpu") if named.type == "meta" else named
 
 
 def operator(graph: Graph, name: str = "sym") -> Operator:

@@ -156,7 +156,7 @@ class _Product(torch.autograd.Function):
             raise ValueError(f"float64 times a {matrix.dtype} matrix would lose its digits")
         ctx.matrix = matrix
         # Mixed precision must not reach in here: there is no sparse kernel for bfloat16.
-        with torch.autocast(x.device.type, enabled=False):
+        with torch.autocast(matrix.device.type, enabled=False):
             return matrix.product(x.to(matrix.dtype)).to(x.dtype)
 
     @staticmethod
