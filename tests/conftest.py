@@ -41,14 +41,22 @@ settings.register_profile(
 settings.load_profile("kryograph")
 
 
-SLOW_FIXTURES = {"browser", "real_files"}
+SLOW_FIXTURES = {"bfloat16", "browser", "real_files"}
+SLOW_SYSTEMS = {
+    *("ada-lnet", "lnet"),  # a Lanczos iteration, in every epoch or with eigenvectors
+    *("self-training", "co-training", "union", "intersection", "multi-stage", "m3s"),  # many fits
+    *("gcn-svat", "gcn-dvat"),  # three passes per epoch
+}
+"""Their cases in tests that are parametrised by the `name` of a system are slow."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what opens a browser or needs real data as slow."""
+    """Mark as slow what starts a process or a browser, needs real data or fits a slow system."""
     for item in items:
-        if not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        fixtures = getattr(item, "fixturenames", ())
+        cases = item.callspec.params if hasattr(item, "callspec") else {}
+        if not SLOW_FIXTURES.isdisjoint(fixtures) or cases.get("name") in SLOW_SYSTEMS:
             item.add_marker("slow")
 
 

@@ -15,6 +15,8 @@ from kryograph.data import Dataset, synthetic_citations
 from kryograph.errors import UsageError
 from kryograph.labelling.fit import Progress
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:

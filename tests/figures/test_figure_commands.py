@@ -25,6 +25,8 @@ from kryograph.figures.plots import CLASSES, MARKERS, depths, scatter
 from kryograph.figures.rank_plots import LOOKS, by_activation, by_architecture
 from kryograph.graph import UNKNOWN
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -165,7 +167,6 @@ def test_every_command_has_an_example(run: Run) -> None:
         assert "Example: kryograph " + " ".join(command) in out
 
 
-@pytest.mark.slow
 def test_the_command_line_starts_without_what_draws() -> None:
     test = "import sys, kryograph.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", test], check=False).returncode == 0

@@ -9,6 +9,8 @@ from kryograph.labelling.choice import EPOCHS, Candidate, held_out, smoothed, tr
 from kryograph.labelling.folds import Given, folds
 from kryograph.systems import System, system
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:

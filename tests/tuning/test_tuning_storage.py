@@ -21,6 +21,8 @@ from kryograph.tuning.storage import (
     sqlite_address,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def failure(address: str) -> KryographError:
     with pytest.raises(KryographError) as caught, opened(address):
