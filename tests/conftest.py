@@ -43,11 +43,13 @@ settings.load_profile("kryograph")
 
 SLOW_FIXTURES = {"bfloat16", "browser", "real_files"}
 SLOW_SYSTEMS = {
-    *("ada-lnet", "lnet"),  # a Lanczos iteration, in every epoch or with eigenvectors
-    *("self-training", "co-training", "union", "intersection", "multi-stage", "m3s"),  # many fits
-    *("gcn-svat", "gcn-dvat"),  # three passes per epoch
+    *("ada-lnet", "lnet", "gcn-svat", "gcn-dvat"),
+    *("self-training", "co-training", "union", "intersection", "multi-stage", "m3s"),
 }
-"""Their cases in tests that are parametrised by the `name` of a system are slow."""
+"""Systems whose fits take long, many of them because they fit another system several times.
+
+In tests that are parametrised by the `name` of a system, their cases are slow.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
