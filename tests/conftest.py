@@ -41,14 +41,24 @@ settings.register_profile(
 settings.load_profile("kryograph")
 
 
-SLOW_FIXTURES = {"browser", "real_files"}
+SLOW_FIXTURES = {"bfloat16", "browser", "real_files"}
+SLOW_SYSTEMS = {
+    *("ada-lnet", "lnet", "gcn-svat", "gcn-dvat"),
+    *("self-training", "co-training", "union", "intersection", "multi-stage", "m3s"),
+}
+"""Systems whose fits take long, many of them because they fit another system several times.
+
+In tests that are parametrised by the `name` of a system, their cases are slow.
+"""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what opens a browser or needs real data as slow."""
+    """Mark as slow what starts a process or a browser, needs real data or fits a slow system."""
     for item in items:
-        if not SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
+        fixtures = getattr(item, "fixturenames", ())
+        cases = item.callspec.params if hasattr(item, "callspec") else {}
+        if not SLOW_FIXTURES.isdisjoint(fixtures) or cases.get("name") in SLOW_SYSTEMS:
             item.add_marker("slow")
 
 

@@ -19,6 +19,7 @@ from kryograph.estimator import KrylovClassifier, SnowballClassifier
 UNLABELLED = "-1 means that a label is not known, as in scikit-learn's own semi-supervised methods"
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         KrylovClassifier(order=2, hidden=16, dropout=0.0, epochs=60, lr=0.02),

@@ -24,6 +24,8 @@ from kryograph.figures.embedding import CLASSES, MARKERS, Placed, draw_scatter, 
 from kryograph.figures.ranks import LOOKS, SCALED, by_activation, by_architecture
 from kryograph.graph import UNKNOWN
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, str, str]]
 
 
@@ -164,7 +166,6 @@ def test_every_command_has_an_example(run: Run) -> None:
         assert "Example: kryograph " + " ".join(command) in out
 
 
-@pytest.mark.slow
 def test_the_command_line_starts_without_what_draws() -> None:
     test = "import sys, kryograph.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", test], check=False).returncode == 0

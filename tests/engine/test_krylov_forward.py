@@ -53,6 +53,7 @@ def compare(case: Case, literal: TruncatedKrylov, name: str, picks: tuple[int, i
         check_run(engine, WholeGraph(literal, *rest), case, name)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     case=cases(),
@@ -66,6 +67,7 @@ def test_ten_steps_are_those_of_the_literal_form(
     compare(case, network(case, torch.float64, **settings), name, picks)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(case=cases(torch.float32), settings=networks, picks=forms)
 def test_ten_steps_in_float32(
@@ -74,6 +76,7 @@ def test_ten_steps_in_float32(
     compare(case, network(case, torch.float32, **settings), "rmsprop", picks)
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(case=cases(), settings=networks, picks=forms, width=st.integers(WIDE - 1, WIDE + 1))
 def test_ten_steps_of_a_wide_network(

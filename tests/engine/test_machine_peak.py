@@ -9,6 +9,8 @@ import torch
 from kryograph.engine import machine as peak
 from kryograph.engine.machine import peak_bytes
 
+pytestmark = pytest.mark.slow
+
 MB = 10**6
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")

@@ -15,6 +15,8 @@ from kryograph.experiments import fit_accuracy as fitting
 from kryograph.experiments.fit_accuracy import FitEvaluation, draw, draws
 from kryograph.labelling.label import FitProgress
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:

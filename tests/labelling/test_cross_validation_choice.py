@@ -16,6 +16,8 @@ from kryograph.labelling.cross_validation import (
 )
 from kryograph.systems import System, system
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def data() -> Dataset:

@@ -173,6 +173,7 @@ def test_probabilities_are_finite_and_sum_to_one(name: str, data: Dataset) -> No
     assert set(found.predict()) <= set(data.classes)
 
 
+@pytest.mark.slow
 @every_system
 def test_it_learns(name: str, data: Dataset) -> None:
     found = fit(name, data.task(), conditions=LONG)
@@ -271,6 +272,7 @@ def float64() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
+@pytest.mark.slow
 @every_system
 def test_float64(name: str, data: Dataset, float64: None) -> None:
     task = data.task()
@@ -372,6 +374,7 @@ def test_one_class_is_missing_from_training(name: str, data: Dataset) -> None:
     assert np.mean(seen == data.labels[train]) > 0.8
 
 
+@pytest.mark.slow
 @every_system
 def test_a_class_with_one_label(name: str, data: Dataset) -> None:
     [first, *others] = [node for node in SPLIT.train if data.labels[node] == 2]

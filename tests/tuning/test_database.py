@@ -21,6 +21,8 @@ from kryograph.tuning.database import (
 )
 from tests.tuning.toy_problems import exit_code, forked
 
+pytestmark = pytest.mark.slow
+
 
 def failure(address: str) -> KryographError:
     with pytest.raises(KryographError) as caught, opened(address):
