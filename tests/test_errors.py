@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kryograph.errors import KryographError, UsageError, unknown
+from kryograph.errors import KryographError, UsageError, near_misses, unknown
 
 
 def test_exit_codes() -> None:
@@ -38,3 +38,11 @@ def test_two_near_names_are_both_told_the_nearest_first() -> None:
 def test_control_characters_do_not_reach_the_terminal() -> None:
     assert "\x1b" not in str(unknown("system", "\x1b[31mred\n", ["gcn"]))
     assert "\n" not in str(unknown("system", "\x1b[31mred\n", ["gcn"]))
+
+
+def test_near_misses_are_at_most_three_and_the_most_similar_first() -> None:
+    known = ["topic", "topics", "tropic", "Topical", "id"]
+    assert near_misses("topic", known)[0] == "topic"
+    assert len(near_misses("topic", known)) == 3
+    assert near_misses("TOPICAL", known)[0] == "Topical"
+    assert near_misses("weight", known) == []

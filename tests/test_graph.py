@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Cleaning, Graph, Split, Task, digest
+from kryograph.graph import NO_NODES, UNKNOWN, Cleaning, Graph, Split, Task, digest
 
 TRIANGLE = sp.csr_array(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
 
@@ -442,3 +442,22 @@ def test_the_caller_keeps_its_arrays() -> None:
     graph = Graph(sp.csr_matrix([[0.0, 1.0], [1.0, 0.0]]), features)
     features[0, 0] = 5
     assert graph.features.tolist() == [[0.0], [0.0]]
+
+
+def test_a_labelled_task_trains_on_every_known_label() -> None:
+    graph = Graph.from_edges([[0, 1], [1, 2]], n=3)
+    task = Task.labelled(graph, [1, UNKNOWN, 0], ("a", "b"))
+    assert task.split.train.tolist() == [0, 2]
+    assert task.split.validation.size == task.split.test.size == 0
+    assert task.labels.tolist() == [1, UNKNOWN, 0]
+    assert not task.has_validation
+
+
+def test_a_labelled_task_needs_a_label() -> None:
+    with pytest.raises(UsageError, match="no training node"):
+        Task.labelled(Graph.from_edges([[0], [1]], n=2), [UNKNOWN, UNKNOWN], ("a", "b"))
+
+
+def test_the_empty_set_of_nodes_cannot_be_written_to() -> None:
+    assert NO_NODES.dtype == np.int64
+    assert not NO_NODES.flags.writeable

@@ -3,16 +3,45 @@ from __future__ import annotations
 import pytest
 
 from kryograph.errors import UsageError
-from kryograph.text import duration, parse_duration
+from kryograph.text import duration, gigabytes, parse_duration, percent, plural, quoted, quoted_list
 
 
-def test_durations() -> None:
-    assert [parse_duration(text) for text in ("90s", "1.5m", " 2h ")] == [90, 90, 7200]
-    for text in ("", "10", "m", "-1m", "0s", "10 minutes"):
-        with pytest.raises(UsageError, match="such as 10m"):
-            parse_duration(text)
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), (" 2h ", 7200)])
+def test_parse_duration_reads_a_number_with_a_unit(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
 
 
-def test_for_people() -> None:
-    said = [duration(seconds) for seconds in (0.4, 89.0, 91.0, 5399.0, 7260.0)]
-    assert said == ["0 s", "89 s", "2 min", "1 h 30 min", "2 h 1 min"]
+@pytest.mark.parametrize("text", ["", "10", "m", "-1m", "0s", "10 minutes"])
+def test_parse_duration_refuses_anything_else(text: str) -> None:
+    with pytest.raises(UsageError, match="such as 10m"):
+        parse_duration(text)
+
+
+def test_duration_changes_units_at_a_minute_and_a_half_and_at_90_minutes() -> None:
+    texts = [duration(seconds) for seconds in (0.4, 89.0, 91.0, 5399.0, 7260.0)]
+    assert texts == ["0 s", "89 s", "2 min", "1 h 30 min", "2 h 1 min"]
+
+
+def test_gigabytes_changes_units_at_one_gigabyte() -> None:
+    assert [gigabytes(count) for count in (0, 999e6, 1e9)] == ["0 MB", "999 MB", "1.0 GB"]
+
+
+def test_percent_has_one_decimal_and_a_dash_for_none() -> None:
+    assert [percent(value) for value in (0.0, 0.12345, 1.0, None)] == ["0.0", "12.3", "100.0", "–"]
+
+
+def test_plural_has_an_s_unless_told_otherwise() -> None:
+    assert [plural(n, "run") for n in (0, 1, 2, 1234)] == [
+        "0 runs",
+        "1 run",
+        "2 runs",
+        "1,234 runs",
+    ]
+    assert plural(2, "class", "classes") == "2 classes"
+
+
+def test_quoted_keeps_a_value_on_one_line_and_cuts_it() -> None:
+    assert quoted("a\nb\x1b") == r"'a\nb\x1b'"
+    assert quoted("x" * 41) == repr("x" * 40 + "…")
+    assert quoted_list(["a", "b c"]) == "'a', 'b c'"
+    assert quoted_list([]) == ""

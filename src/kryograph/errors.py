@@ -1,4 +1,4 @@
-"""Errors that a person reads: one sentence each, and the exit code of the command line."""
+"""Errors whose message is a sentence for people, with the exit code of the command line."""
 
 from __future__ import annotations
 
@@ -7,26 +7,37 @@ from collections.abc import Iterable
 
 
 class KryographError(Exception):
-    """Something failed that is not the input's fault: no network, a full disk, a diverging run."""
+    """A failure that the input did not cause: no network, a full disk, a diverging run."""
 
     exit_code = 1
 
 
 class UsageError(KryographError):
-    """Something in the input is wrong: an unknown name, a value out of range, a damaged file."""
+    """A fault of the input: an unknown name, a value out of range, a damaged file."""
 
     exit_code = 2
 
 
+def near_misses(name: str, known: Iterable[str]) -> list[str]:
+    """At most three of the known names that resemble `name`, the most similar one first.
+
+    Upper and lower case count as equal.
+
+    >>> near_misses("Coar", ["cora", "citeseer"])
+    ['cora']
+    """
+    by_lower_case = {candidate.lower(): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower_case, n=3, cutoff=0.5)
+    return [by_lower_case[match] for match in matches]
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """An error for a name that does not exist, with the near misses.
+    """Build the error for a name that does not exist; it suggests similar names and lists all.
 
     >>> unknown("data set", "coar", ["cora", "citeseer"]).args[0]
     "Unknown data set 'coar': did you mean 'cora'? There are: cora, citeseer."
     """
     names = list(known)
-    lower = {known_name.lower(): known_name for known_name in names}
-    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
-    nearest = [lower[match] for match in near]
-    hint = f": did you mean {' or '.join(repr(n) for n in nearest)}?" if nearest else "."
+    near = " or ".join(repr(candidate) for candidate in near_misses(name, names))
+    hint = f": did you mean {near}?" if near else "."
     return UsageError(f"Unknown {kind} {name!r}{hint} There are: {', '.join(names)}.")

@@ -32,7 +32,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Graph, Split, Task
+from kryograph.graph import UNKNOWN, Graph, Task
 from kryograph.model import Model
 from kryograph.systems import system
 from kryograph.training.loop import Conditions
@@ -74,9 +74,7 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             graph, nodes = _graph(X, edges), np.arange(X.shape[0])
         labels = np.full(graph.n, UNKNOWN)
         labels[nodes[known]] = codes
-        nobody = np.empty(0, dtype=np.int64)
-        names = tuple(str(name) for name in self.classes_)
-        task = Task(graph, Split("given", nodes[known], nobody, nobody), labels, names)
+        task = Task.labelled(graph, labels, tuple(str(name) for name in self.classes_))
         changes = {name: getattr(self, name) for name in self._settings}
         made = system(self._system, changes, operator=self.operator)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -1,7 +1,7 @@
-"""Graph, Split and Task: what there is, which nodes are for what, and what training may see.
+"""Graph, Split and Task: the nodes and edges, their division, and the labels training may see.
 
-All three are validated when made and cannot be changed afterwards: arrays are read-only. A `Task`
-holds no test label, so nothing that is given a task can look at one.
+All three are validated by their constructors and immutable: their arrays are read-only. A `Task`
+holds no test label, so code that receives a task cannot read one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import scipy.sparse as sp
 import torch
 
 from kryograph.errors import UsageError
+from kryograph.text import plural
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -28,43 +29,48 @@ Features: TypeAlias = "npt.NDArray[np.floating] | sp.csr_array"
 MatrixLike: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
 
 UNKNOWN = -1
-"""The label of a node whose class is not known, or not to be seen."""
+"""The label of a node whose class is unknown or hidden."""
+
+NO_NODES: Indices = np.empty(0, dtype=np.int64)
+"""An empty set of nodes."""
+NO_NODES.setflags(write=False)
 
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What was done to the edges at the door.
+    """Counts of the changes that `Graph.from_edges` made to a list of edges.
 
     A pair that is listed more than once, in one direction or both, keeps its largest weight.
     """
 
     loops: int = 0
-    """Self-loops removed."""
+    """Number of self-loops removed."""
     repeated: int = 0
-    """Entries that repeated an earlier one, same direction."""
+    """Number of entries dropped because an earlier one has the same source and target."""
     one_way: int = 0
-    """Pairs listed in one direction only, now in both."""
+    """Number of pairs listed in one direction only; the other direction was added."""
 
     def __str__(self) -> str:
-        done = [
+        changes = [
             (self.loops, "self-loop", "removed"),
             (self.repeated, "repeated edge", "merged"),
             (self.one_way, "one-way edge", "made two-way"),
         ]
-        return ", ".join(f"{n:,} {what}{'s' * (n > 1)} {verb}" for n, what, verb in done if n)
+        return ", ".join(f"{plural(n, noun)} {verb}" for n, noun, verb in changes if n)
 
 
 @dataclass(frozen=True, eq=False)
 class Graph:
     """An undirected graph with features: symmetric adjacency, no self-loops, positive weights.
 
-    Make one with `Graph.from_edges`; the constructor takes what is already so, and copies it.
+    `Graph.from_edges` builds one from any list of edges. The constructor copies its arguments and
+    accepts only an adjacency that already has these properties.
 
     Args:
         adjacency: N × N, CSR, float64, symmetric, without self-loops.
-        features: N × F, dense or CSR; sparse stays sparse.
-        names: The nodes' names in order, if they have any.
-        cleaning: What was done to the edges.
+        features: N × F, dense or CSR; sparse features stay sparse.
+        names: N node names in order; None if the nodes have no names.
+        cleaning: The changes that were made to the edges.
 
     >>> graph = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 2]], n=4)
     >>> graph.n, graph.edges, str(graph.cleaning)
@@ -77,7 +83,7 @@ class Graph:
     cleaning: Cleaning = field(default_factory=Cleaning)
 
     def __post_init__(self) -> None:
-        # Copies: whoever made the arrays keeps theirs as they were.
+        # Copies, because the arrays become read-only below and the caller's must not.
         adjacency = _canonical(self.adjacency).astype(np.float64)
         features = _as_features(self.features)
         object.__setattr__(self, "adjacency", adjacency)
@@ -100,8 +106,8 @@ class Graph:
             raise UsageError(f"The features of node {_first_bad_row(features)} are not all finite.")
         if self.names is not None and len(self.names) != n:
             raise UsageError(f"There are {n:,} nodes, but {len(self.names):,} names.")
-        _freeze(adjacency)
-        _freeze(features)
+        for array in (*_arrays(adjacency), *_arrays(features)):
+            array.setflags(write=False)
 
     @classmethod
     def from_edges(
@@ -113,9 +119,9 @@ class Graph:
         features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
-        """The undirected graph of a 2 × E list of node pairs, given in one direction or both.
+        """Build the undirected graph of 2 × E node pairs, listed in one direction or both.
 
-        Without features each node gets a column of its own (the identity, sparse).
+        Without `features` the features are the sparse N × N identity.
         """
         pairs = whole_numbers(edges, "Edges")
         if pairs.size == 0:
@@ -137,33 +143,29 @@ class Graph:
 
         loops = pairs[0] == pairs[1]
         source, target, values = pairs[0, ~loops], pairs[1, ~loops], values[~loops]
-        # Sorted, since np.unique hashes, which takes seconds for a million edges.
+        # Sorting, because np.unique hashes, which takes seconds for a million edges.
         directed = int(np.count_nonzero(np.diff(np.sort(source * n + target), prepend=-1)))
         low, high = np.minimum(source, target), np.maximum(source, target)
         key, at = np.unique(low * n + high, return_inverse=True)
         heaviest = np.zeros(key.size)
         np.maximum.at(heaviest, at, values)
         half = sp.coo_array((heaviest, (key // n, key % n)), shape=(n, n)).tocsr()
-        cleaning = Cleaning(
-            loops=int(loops.sum()),
-            repeated=source.size - directed,
-            one_way=2 * key.size - directed,
-        )
+        repeated, one_way = source.size - directed, 2 * key.size - directed
         return cls(
             adjacency=half + half.T,
             features=sp.eye_array(n, format="csr") if features is None else features,
             names=None if names is None else tuple(names),
-            cleaning=cleaning,
+            cleaning=Cleaning(int(loops.sum()), repeated, one_way),
         )
 
     @classmethod
     def from_pyg(cls, data: Data) -> Graph:
-        """The graph of a PyTorch Geometric `Data`; directed edges are made two-way."""
+        """Build the graph of a PyTorch Geometric `Data`; directed edges are made two-way."""
         weight, x = getattr(data, "edge_weight", None), data.x
         if x is not None and x.layout is not torch.strided:
             csr = x.detach().cpu().double().to_sparse_csr()
-            pieces = (csr.values(), csr.col_indices(), csr.crow_indices())
-            features = sp.csr_array(tuple(piece.numpy() for piece in pieces), shape=x.shape)
+            arrays = (csr.values(), csr.col_indices(), csr.crow_indices())
+            features = sp.csr_array(tuple(array.numpy() for array in arrays), shape=x.shape)
         else:
             features = None if x is None else x.detach().cpu().float().numpy()
         return cls.from_edges(
@@ -181,23 +183,23 @@ class Graph:
         features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
-        """The graph of a square matrix of weights; what is not symmetric is made so."""
-        given = _canonical(adjacency).tocoo()
-        if given.ndim != 2 or given.shape[0] != given.shape[1]:
-            raise UsageError(f"The adjacency must be square; it is {given.shape}.")
-        pairs = np.stack([given.row, given.col]).astype(np.int64)
-        n = given.shape[0]
-        return cls.from_edges(pairs, n, weights=given.data, features=features, names=names)
+        """Build the graph of a square matrix of weights; one-way edges are made two-way."""
+        entries = _canonical(adjacency).tocoo()
+        if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
+            raise UsageError(f"The adjacency must be square; it is {entries.shape}.")
+        pairs = np.stack([entries.row, entries.col]).astype(np.int64)
+        n = entries.shape[0]
+        return cls.from_edges(pairs, n, weights=entries.data, features=features, names=names)
 
     @classmethod
     def from_networkx(
         cls, graph: Any, *, weight: str = "weight", features: MatrixLike | None = None
     ) -> Graph:
-        """The graph of a networkx one, its nodes in their order there, named by their text.
+        """Build the graph of a networkx graph, with the same order of nodes; names are `str(node)`.
 
         Directions are dropped; an edge without the attribute `weight` has weight 1.
         """
-        number = {node: at for at, node in enumerate(graph.nodes)}
+        number = {node: index for index, node in enumerate(graph.nodes)}
         names = [str(node) for node in number]
         edges = list(graph.edges(data=weight, default=1.0))
         return cls.from_edges(
@@ -210,46 +212,42 @@ class Graph:
 
     @classmethod
     def from_tables(cls, edges: Path | str, nodes: Path | str | None = None, **how: Any) -> Graph:
-        """The graph of two tables, or of a file; see `kryograph.data.tables.read_tables`."""
+        """Read a graph from an edge and a node table; see `kryograph.data.tables.read_tables`."""
         from kryograph.data.tables import read_tables
 
         path = None if nodes is None else Path(nodes)
         return read_tables(Path(edges), path, **{"label": None, **how}).graph
 
     def to_pyg(self) -> Data:
-        """A PyTorch Geometric `Data` with dense `x`, `edge_index` both ways, and `edge_weight`."""
+        """Convert to a PyTorch Geometric `Data`: dense `x`, both directions in `edge_index`."""
         from torch_geometric.data import Data
 
-        both = self.adjacency.tocoo()
+        entries = self.adjacency.tocoo()
         features = self.features
         dense = features.toarray() if isinstance(features, sp.csr_array) else features.copy()
         return Data(
             x=torch.from_numpy(dense).float(),
-            edge_index=torch.from_numpy(np.stack([both.row, both.col]).astype(np.int64)),
-            edge_weight=torch.from_numpy(both.data.astype(np.float32)),
+            edge_index=torch.from_numpy(np.stack([entries.row, entries.col]).astype(np.int64)),
+            edge_weight=torch.from_numpy(entries.data.astype(np.float32)),
         )
 
     @property
     def n(self) -> int:
-        """Number of nodes N."""
+        """Number N of nodes of the graph."""
         return int(self.adjacency.shape[0])
 
     @property
     def edges(self) -> int:
-        """Number of undirected edges."""
+        """Number of undirected edges of the graph."""
         return int(self.adjacency.nnz // 2)
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of adjacency and features: equal for equal graphs."""
-        parts: list[npt.NDArray[np.generic]] = [np.array(self.features.shape, dtype=np.int64)]
-        for matrix in (self.adjacency, self.features):
-            if isinstance(matrix, sp.csr_array):
-                parts += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64)]
-                parts.append(matrix.data.astype(np.float64))
-            else:
-                parts.append(np.asarray(matrix, dtype=np.float64))
-        return digest(*parts)
+        shape = np.array(self.features.shape)
+        arrays = (shape, *_arrays(self.adjacency), *_arrays(self.features))
+        # Indices may have 32 or 64 bits and features either precision: equal values count.
+        return digest(*(a.astype(np.int64 if a.dtype.kind == "i" else np.float64) for a in arrays))
 
     def __repr__(self) -> str:
         kind = "sparse" if isinstance(self.features, sp.csr_array) else "dense"
@@ -259,7 +257,7 @@ class Graph:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which nodes train, validate and test: disjoint unless it is `leaky`, to measure the leak.
+    """The training, validation and test nodes, each sorted; disjoint unless the split is `leaky`.
 
     >>> Split("by hand", train=[2, 0], validation=[1], test=[3]).train
     array([0, 2])
@@ -273,11 +271,11 @@ class Split:
 
     def __post_init__(self) -> None:
         for part in ("train", "validation", "test"):
-            given = np.asarray(getattr(self, part)).reshape(-1)
-            if given.dtype == bool:  # a mask, as PyTorch Geometric has them
-                given = np.flatnonzero(given)
-            nodes = np.unique(whole_numbers(given, "The nodes of a split"))
-            if nodes.size != given.size:
+            listed = np.asarray(getattr(self, part)).reshape(-1)
+            if listed.dtype == bool:  # a mask in the manner of PyTorch Geometric
+                listed = np.flatnonzero(listed)
+            nodes = np.unique(whole_numbers(listed, "The nodes of a split"))
+            if nodes.size != listed.size:
                 raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
             if nodes.size and nodes[0] < 0:
                 raise UsageError(f"Split {self.name!r} has the {part} node {nodes[0]}.")
@@ -291,7 +289,7 @@ class Split:
 
     @cached_property
     def digest(self) -> str:
-        """Equal for equal splits, whatever their names."""
+        """A digest of the three sets of nodes; the name has no influence."""
         return digest(self.train, self.validation, self.test)
 
     def __repr__(self) -> str:
@@ -301,11 +299,11 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A graph, a split and the labels that training may see; no test label is in it.
+    """A graph, a split and the labels that training may see; it holds no test label.
 
     Args:
-        graph: The whole graph, test nodes included (their features and edges are known).
-        split: Which node is for what.
+        graph: The whole graph, test nodes included: their features and edges are known.
+        split: The training, validation and test nodes.
         labels: N class numbers, `UNKNOWN` for every node outside train and validation. If the
             validation labels are hidden too, the task is one "without validation".
         classes: The names of the classes.
@@ -318,15 +316,11 @@ class Task:
 
     def __post_init__(self) -> None:
         labels = checked_labels(self.labels, self.graph.n, len(self.classes))
-        split = self.split
-        if max(part.max(initial=0) for part in (split.train, split.validation, split.test)) >= (
-            self.graph.n
-        ):
-            raise UsageError(
-                f"Split {split.name!r} names nodes beyond the graph's {self.graph.n:,}."
-            )
-        seen = np.flatnonzero(labels != UNKNOWN)
-        if np.setdiff1d(seen, np.concatenate([split.train, split.validation])).size:
+        split, n = self.split, self.graph.n
+        if max(part.max(initial=0) for part in (split.train, split.validation, split.test)) >= n:
+            raise UsageError(f"Split {split.name!r} names nodes beyond the graph's {n:,}.")
+        visible = np.flatnonzero(labels != UNKNOWN)
+        if np.setdiff1d(visible, np.concatenate([split.train, split.validation])).size:
             raise UsageError("A task may hold the labels of training and validation nodes only.")
         if np.any(labels[split.train] == UNKNOWN):
             raise UsageError(f"Split {split.name!r} trains on a node without a label.")
@@ -335,23 +329,30 @@ class Task:
             raise UsageError(f"Split {split.name!r} validates on a node without a label.")
         object.__setattr__(self, "labels", labels)
 
+    @classmethod
+    def labelled(cls, graph: Graph, labels: npt.ArrayLike, classes: tuple[str, ...]) -> Task:
+        """Build the task that trains on every known label; it has no validation or test nodes."""
+        checked = checked_labels(labels, graph.n, len(classes))
+        known = np.flatnonzero(checked != UNKNOWN)
+        return cls(graph, Split("all known labels", known, NO_NODES, NO_NODES), checked, classes)
+
     @property
     def has_validation(self) -> bool:
-        """Whether validation labels may be looked at."""
-        part = self.split.validation
-        return bool(part.size and self.labels[part[0]] != UNKNOWN)
+        """Whether the task has validation nodes and their labels are visible."""
+        nodes = self.split.validation
+        return bool(nodes.size and self.labels[nodes[0]] != UNKNOWN)
 
 
 def whole_numbers(values: npt.ArrayLike, what: str) -> Indices:
-    """A copy as integers; an error if that would change anything."""
-    given = np.asarray(values)
-    if given.size and not np.issubdtype(given.dtype, np.integer):
-        raise UsageError(f"{what} must be whole numbers; got {given.dtype}.")
-    return given.astype(np.int64)
+    """Copy `values` as int64; anything but integers is an error that names `what`."""
+    array = np.asarray(values)
+    if array.size and not np.issubdtype(array.dtype, np.integer):
+        raise UsageError(f"{what} must be whole numbers; got {array.dtype}.")
+    return array.astype(np.int64)
 
 
 def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
-    """A read-only copy of N class numbers, each from `UNKNOWN` to `classes` - 1."""
+    """Check that there are N class numbers from `UNKNOWN` to `classes` - 1; a read-only copy."""
     checked = whole_numbers(labels, "Labels")
     if checked.shape != (n,):
         raise UsageError(f"There are {n:,} nodes, but labels {checked.shape}.")
@@ -362,7 +363,7 @@ def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
 
 
 def digest(*arrays: npt.NDArray[np.generic]) -> str:
-    """Sixteen hexadecimal digits that name the contents of some arrays."""
+    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays."""
     sha = hashlib.sha256()
     for array in arrays:
         sha.update(f"{array.dtype.str}{array.shape}".encode())
@@ -371,7 +372,7 @@ def digest(*arrays: npt.NDArray[np.generic]) -> str:
 
 
 def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
-    """A copy in the one form that equal matrices share: sorted, merged, no stored zeros."""
+    """Copy a matrix to its canonical form: sorted indices, no repeated entry, no stored zero."""
     copy = sp.csr_array(matrix, copy=True)
     copy.sum_duplicates()
     copy.eliminate_zeros()
@@ -385,16 +386,11 @@ def _as_features(features: MatrixLike) -> Features:
 
 def _first_bad_row(features: Features) -> int:
     if isinstance(features, sp.csr_array):
-        at = np.flatnonzero(~np.isfinite(features.data))[0]
-        return int(np.searchsorted(features.indptr, at, side="right") - 1)
+        entry = np.flatnonzero(~np.isfinite(features.data))[0]
+        return int(np.searchsorted(features.indptr, entry, side="right") - 1)
     return int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
 
 
-def _freeze(matrix: Features) -> None:
-    arrays = (
-        (matrix.data, matrix.indices, matrix.indptr)
-        if isinstance(matrix, sp.csr_array)
-        else (matrix,)
-    )
-    for array in arrays:
-        array.setflags(write=False)
+def _arrays(matrix: Features) -> tuple[npt.NDArray[Any], ...]:
+    csr = isinstance(matrix, sp.csr_array)
+    return (matrix.indptr, matrix.indices, matrix.data) if csr else (matrix,)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -20,7 +18,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 
-from kryograph.errors import KryographError, UsageError
+from kryograph.errors import UsageError
+from kryograph.files import replaced
 from kryograph.graph import Graph
 from kryograph.systems import Fit, System, system
 from kryograph.systems.base import Probabilities, Weights
@@ -99,19 +98,11 @@ class Model:
             "extra": self.extra,
         }
         description["digest"] = _digest(description)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            half = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-            try:
-                (half / WEIGHTS).write_bytes(packed)
-                text = json.dumps(description, indent=1, ensure_ascii=False)
-                (half / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
-                half.chmod(0o755)  # a temporary folder is its maker's alone
-                half.rename(folder)
-            finally:
-                shutil.rmtree(half, ignore_errors=True)
-        except OSError as error:
-            raise KryographError(f"The model cannot be written to {folder}: {error}.") from None
+        with replaced(folder) as new:
+            new.mkdir()
+            (new / WEIGHTS).write_bytes(packed)
+            text = json.dumps(description, indent=1, ensure_ascii=False)
+            (new / DESCRIPTION).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Model:

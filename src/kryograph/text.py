@@ -1,4 +1,4 @@
-"""Durations: how a person writes them, and how they are read to one."""
+"""Numbers, names and durations as text for people, and durations read from text."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterable
 
 from kryograph.errors import UsageError
 
-UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def parse_duration(text: str) -> float:
-    """Seconds that a text such as "90s", "10m" or "1h" names.
+    """Read a duration such as "90s", "10m" or "1h"; the answer is in seconds.
 
     >>> parse_duration("10m")
     600.0
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
-    if found is None or float(found[1]) <= 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text.strip())
+    if match is None or float(match[1]) <= 0:
         raise UsageError(f"A duration is a number with s, m or h, such as 10m; it is {text!r}.")
-    return float(found[1]) * UNITS[found[2]]
+    return float(match[1]) * SECONDS_PER_UNIT[match[2]]
 
 
 def duration(seconds: float | None) -> str:
-    """About how long, for people.
+    """Format a duration to the second or minute; None is 'unknown'.
 
     >>> duration(42.0), duration(300.0), duration(9000.0), duration(None)
     ('42 s', '5 min', '2 h 30 min', 'unknown')
@@ -37,7 +37,7 @@ def duration(seconds: float | None) -> str:
 
 
 def gigabytes(count: float) -> str:
-    """Bytes for people.
+    """Format a number of bytes in gigabytes, or in megabytes if it is less than one gigabyte.
 
     >>> gigabytes(3.42e9), gigabytes(57e6)
     ('3.4 GB', '57 MB')
@@ -46,7 +46,7 @@ def gigabytes(count: float) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """A fraction in per cent with one decimal; a dash for none.
+    """Format a fraction in per cent with one decimal and without a sign; None is a dash.
 
     >>> percent(0.8351), percent(None)
     ('83.5', '–')
@@ -54,34 +54,29 @@ def percent(fraction: float | None) -> str:
     return "–" if fraction is None else f"{100 * fraction:.1f}"
 
 
-def plural(count: int, what: str, many: str | None = None) -> str:
-    """A count with its noun.
+def plural(count: int, noun: str, nouns: str | None = None) -> str:
+    """Format a count with its noun; the plural is `nouns`, or else `noun` and an s.
 
     >>> plural(1, "node"), plural(1200, "class", "classes")
     ('1 node', '1,200 classes')
     """
-    return f"{count:,} {what if count == 1 else many or what + 's'}"
+    return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
-def quoted(text: object, most: int = 40) -> str:
-    """A value in quotation marks, on one line and not too long.
+def quoted(value: object, length: int = 40) -> str:
+    r"""Put a value in quotation marks, on one line and cut after `length` characters.
 
-    >>> quoted("one\\ntwo"), quoted("x" * 50, most=5)
-    ("'one\\\\ntwo'", "'xxxxx…'")
+    >>> quoted("one\ntwo"), quoted("x" * 50, length=5)
+    ("'one\\ntwo'", "'xxxxx…'")
     """
-    whole = str(text)
-    return repr(whole if len(whole) <= most else whole[:most] + "…")
-
-
-def counted(n: int, what: str) -> str:
-    """A number of things.
-
-    >>> counted(1, "empty cell"), counted(1200, "empty cell")
-    ('1 empty cell', '1,200 empty cells')
-    """
-    return f"{n:,} {what}{'s' if n != 1 else ''}"
+    text = str(value)
+    return repr(text if len(text) <= length else text[:length] + "…")
 
 
 def quoted_list(names: Iterable[str]) -> str:
-    """Names in quotation marks, with commas."""
+    """Put names in quotation marks, with commas between them.
+
+    >>> quoted_list(["id", "topic"])
+    "'id', 'topic'"
+    """
     return ", ".join(quoted(name) for name in names)

@@ -5,32 +5,8 @@ from pathlib import Path
 import pytest
 
 from kryograph.errors import UsageError
-from kryograph.files import replaced
 from kryograph.labelling.calibration import Calibration
 from kryograph.labelling.output import calibration_of, read_suggestions
-
-
-def test_what_fails_half_way_leaves_what_was_there(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    out.mkdir()
-    (out / "old").write_text("old")
-    writing = replaced(out)
-    new = writing.__enter__()
-    new.mkdir()
-    (new / "half").write_text("written")
-    error = ZeroDivisionError()
-    assert writing.__exit__(type(error), error, None) is not True
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert (out / "old").read_text() == "old"
-
-
-def test_the_new_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    out = tmp_path / "a" / "new.csv"
-    for text in ("one", "two"):
-        with replaced(out) as new:
-            new.write_text(text)
-    assert out.read_text() == "two"
-    assert [path.name for path in out.parent.iterdir()] == ["new.csv"]
 
 
 def test_a_calibration_is_read_back() -> None:

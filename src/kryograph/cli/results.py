@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -13,12 +12,13 @@ import typer
 
 from kryograph.cli.console import note, stages
 from kryograph.cli.reproduce import STORE, ColumnsOption, StoreFile, Systems, Which, split_commas
-from kryograph.errors import KryographError, UsageError
+from kryograph.errors import UsageError
 from kryograph.experiments.cells import CellResult, gather
 from kryograph.experiments.comparison import Comparison, paired, rank_columns
 from kryograph.experiments.result_tables import TABLES, ResultTable, read_result_table, result_table
 from kryograph.experiments.standings import standings, together
 from kryograph.experiments.tuned import read_tuned, tuned_file
+from kryograph.files import check_output, replaced
 from kryograph.report.rank_diagram import rank_svg, rank_text, show_comparisons
 from kryograph.report.results_page import results_page
 from kryograph.report.results_text import LEGEND, TableView, csv_text, markdown, show_results
@@ -67,7 +67,7 @@ def results(
     if imports or export is not None:
         return
     if html is not None:
-        _check_output(html, "--html")
+        _check_output(html)
     shown = _shown(names, split_commas(systems), split_commas(columns), which, store)
     if html is not None:
         with stages() as stage:
@@ -111,7 +111,7 @@ def compare(
 ) -> None:
     """Compare systems over the same splits; over several columns, also by their average ranks."""
     if svg is not None:
-        _check_output(svg, "--svg")
+        _check_output(svg)
     where, headings = _table(table_name), split_commas(columns)
     names = _names(where, split_commas(systems))
     found = _gathered(where, headings, which, store, _rows(store))
@@ -268,24 +268,16 @@ def _export(folder: Path, rows: Sequence[Row]) -> None:
             note(f"{file}: {len(part):,} runs.")
 
 
-def _check_output(path: Path, option: str) -> None:
+def _check_output(path: Path) -> None:
     """An error, before any work is done, if a file cannot or must not be written."""
-    if not path.absolute().parent.is_dir():
-        raise UsageError(
-            f"{option} {path} cannot be written: there is no folder {path.parent}. Make it first."
-        )
-    if path.is_dir():
-        raise UsageError(f"{option} {path} is a folder: name a file.")
-    if path.exists() and b"kryograph" not in path.read_bytes()[:4096]:
-        raise UsageError(f"{path} is not a file that kryograph wrote, so it is not overwritten.")
+    check_output(path, overwrite=True, is_ours=_is_ours, kind="a file that kryograph wrote")
+
+
+def _is_ours(path: Path) -> bool:
+    return path.is_file() and b"kryograph" in path.read_bytes()[:4096]
 
 
 def _write(path: Path, text: str) -> None:
-    """All of it, or nothing."""
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    """Write a whole file, or leave it as it was."""
+    with replaced(path) as new:
         new.write_text(text, "utf-8")
-        new.replace(path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise KryographError(f"{path} cannot be written: {error.strerror}.") from None

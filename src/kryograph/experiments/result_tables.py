@@ -16,6 +16,7 @@ from typing import Any
 
 from kryograph.data.catalogue import entry
 from kryograph.errors import UsageError, unknown
+from kryograph.files import read_text
 from kryograph.runs.job import Scenario
 from kryograph.systems import SYSTEMS
 
@@ -99,12 +100,7 @@ def result_table(name: str) -> ResultTable:
 
 def read_result_table(path: Path) -> ResultTable:
     """The table in a file of a person's own, named as the file is."""
-    try:
-        return parse_result_table(path.read_text("utf-8"), path.stem, str(path))
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not a text in UTF-8.") from None
+    return parse_result_table(read_text(path), path.stem, str(path))
 
 
 def parse_result_table(text: str, name: str, where: str) -> ResultTable:

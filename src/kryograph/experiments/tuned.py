@@ -7,7 +7,6 @@ results store; where both know a system and a column, the person's own is used.
 from __future__ import annotations
 
 import json
-import os
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kryograph.errors import UsageError, unknown
+from kryograph.files import read_text, replaced
 from kryograph.runs.job import Scenario
 from kryograph.systems import SYSTEMS, System, system
 
@@ -48,7 +48,7 @@ def tuned_file(store: Path) -> Path:
 
 def read_tuned(own: Path | None = None) -> tuple[Tuned, ...]:
     """All that is known; a person's own, in that file if it exists, come first."""
-    mine = _parse(own.read_text("utf-8"), str(own)) if own is not None and own.exists() else ()
+    mine = _parse(read_text(own), str(own)) if own is not None and own.exists() else ()
     return (*mine, *_packaged())
 
 
@@ -68,12 +68,10 @@ def find_tuned(name: str, column: Scenario, among: Iterable[Tuned]) -> Tuned | N
 
 def add_tuned(path: Path, found: Tuned) -> None:
     """Put it into a file, in the place of what that had for the same system and column."""
-    there = _parse(path.read_text("utf-8"), str(path)) if path.exists() else ()
+    there = _parse(read_text(path), str(path)) if path.exists() else ()
     kept = [t for t in there if (t.system.name, t.column) != (found.system.name, found.column)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    new.write_text("\n".join(_written(each) for each in [*kept, found]), "utf-8")
-    new.replace(path)
+    with replaced(path) as new:
+        new.write_text("\n".join(_written(each) for each in [*kept, found]), "utf-8")
 
 
 def _written(found: Tuned) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kryograph.cli.console import note
-from kryograph.errors import KryographError, UsageError
+from kryograph.files import check_output, temporary_folder
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,23 +42,8 @@ class Output:
     begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        there = [path for path in self.files if path.exists()]
-        if there and not self.overwrite:
-            raise UsageError(
-                f"{there[0]} exists already: choose another folder with --out, or add --overwrite."
-            )
-        for path in there:
-            if not path.is_file():
-                raise UsageError(f"{path} is not a file, so it is not overwritten.")
-        folders = (self.folder, *self.folder.absolute().parents)
-        parent = next(each for each in folders if each.exists())
-        try:
-            with tempfile.TemporaryDirectory(dir=parent):
-                pass
-        except OSError as error:
-            raise UsageError(
-                f"{self.folder} cannot be written: {parent}: {error.strerror}."
-            ) from None
+        for path in self.files:
+            check_output(path, overwrite=self.overwrite, is_ours=Path.is_file, kind="a file")
 
     @property
     def files(self) -> list[Path]:
@@ -82,18 +65,10 @@ class Output:
             about: How they were made and what they come to.
         """
         whole = {"figure": self.name, "version": version("kryograph"), **about}
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            half = Path(tempfile.mkdtemp(prefix=f".{self.name}-", dir=self.folder))
-            try:
-                self._write(half, figures, rows, whole)
-                for path in self.files:
-                    os.replace(half / path.name, path)
-            finally:
-                shutil.rmtree(half, ignore_errors=True)
-        except OSError as error:
-            why = error.strerror or error
-            raise KryographError(f"{self.folder} cannot be written: {why}.") from None
+        with temporary_folder(self.folder, self.name) as temporary:
+            self._write(temporary, figures, rows, whole)
+            for path in self.files:
+                os.replace(temporary / path.name, path)
         seconds = time.perf_counter() - self.begun
         if self.as_json:
             files = [str(path) for path in self.files]

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Graph, Indices, Split, Task
+from kryograph.graph import NO_NODES, UNKNOWN, Graph, Indices, Split, Task
 from kryograph.systems import System
 from kryograph.systems.base import Probabilities
 from kryograph.training.loop import Conditions, Epoch
@@ -107,16 +107,12 @@ class LabelledNodes:
         visible = np.full(self.graph.n, UNKNOWN)
         known = np.union1d(fold.train, fold.held) if seen else fold.train
         visible[known] = self.labels[known]
-        nobody = np.empty(0, dtype=np.int64)
-        split = Split("a fold", fold.train, fold.held, nobody)
+        split = Split("a fold", fold.train, fold.held, NO_NODES)
         return Task(self.graph, split, visible, self.classes)
 
     def whole(self) -> Task:
         """The task of all labels."""
-        nobody = np.empty(0, dtype=np.int64)
-        known = np.flatnonzero(self.labels != UNKNOWN)
-        split = Split("all labels", known, nobody, nobody)
-        return Task(self.graph, split, self.labels, self.classes)
+        return Task.labelled(self.graph, self.labels, self.classes)
 
 
 FOLD_EPOCHS = 200

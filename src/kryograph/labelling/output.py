@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import UsageError
+from kryograph.files import check_output
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.calibration import Calibration
 from kryograph.labelling.label import LabelledGraph
@@ -26,17 +26,9 @@ SEPARATOR = " | "
 
 def check_fit_output(out: Path, overwrite: bool, *, folder: bool) -> None:
     """An error, before any work is done, if `out` cannot or must not be written."""
-    if out.exists() and not overwrite:
-        raise UsageError(f"{out} exists already: choose another name, or add --overwrite.")
-    if out.exists() and not (_is_fit(out) if folder else _is_prediction(out)):
-        kind = "the folder of a fit" if folder else "a table of predictions"
-        raise UsageError(f"{out} is not {kind} that kryograph wrote, so it is not overwritten.")
-    parent = next(each for each in out.absolute().parents if each.exists())
-    try:
-        with tempfile.TemporaryDirectory(dir=parent):
-            pass
-    except OSError as error:
-        raise UsageError(f"{out} cannot be written: {parent}: {error.strerror}.") from None
+    is_ours = _is_fit if folder else _is_prediction
+    kind = "the folder of a fit" if folder else "a table of predictions"
+    check_output(out, overwrite=overwrite, is_ours=is_ours, kind=f"{kind} that kryograph wrote")
 
 
 def _is_fit(out: Path) -> bool:

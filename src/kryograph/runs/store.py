@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from kryograph.errors import KryographError, UsageError
+from kryograph.files import read_text
 
 VERSION = 1
 """Of the file's layout, in SQLite's `user_version`."""
@@ -243,13 +244,7 @@ def write_csv(rows: Iterable[Row]) -> str:
 
 def read_csv(path: Path) -> list[Row]:
     """The rows of such a file; one that was edited is an error that names its line."""
-    try:
-        text = path.read_text("utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"There is no file {path}.") from None
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not a text in UTF-8.") from None
-    reader = csv.DictReader(io.StringIO(text))
+    reader = csv.DictReader(io.StringIO(read_text(path)))
     if reader.fieldnames != [*_FIELDS, "digest"]:
         raise UsageError(f"{path}, line 1: these are not the headings of exported runs.")
     rows = []

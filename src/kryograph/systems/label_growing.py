@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import UsageError
-from kryograph.graph import Graph, Indices, Split, Task
+from kryograph.graph import NO_NODES, Graph, Indices, Split, Task
 from kryograph.systems.base import SYSTEMS, Fit, Probabilities, System, Weights, register, system
 from kryograph.systems.lp import absorption
 from kryograph.systems.settings import SearchRange, Settings, read_pairs, setting
@@ -220,12 +220,11 @@ def grown(task: Task, added: AddedLabels) -> Task:
         first = places < rank[nodes]
         labels[nodes[first]], rank[nodes[first]] = c, places[first]
     new = np.flatnonzero(rank < task.graph.n)
-    nobody = np.empty(0, dtype=np.int64)
     split = Split(
         f"{task.split.name} and {new.size} labels added",
         np.union1d(task.split.train, new),
-        task.split.validation if task.has_validation else nobody,
-        nobody,
+        task.split.validation if task.has_validation else NO_NODES,
+        NO_NODES,
     )
     return replace(task, labels=labels, split=split)
 

@@ -29,7 +29,7 @@ from kryograph.data.tables.roles import spare_ids
 from kryograph.data.tables.sheet import RawGraph, Sheet
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.text import counted, quoted
+from kryograph.text import plural, quoted
 
 NOT_KNOWN = {"na", "n/a", "nan", "null", "none", "?", "-", "unknown", "-1"}
 """Labels that look as if somebody wanted to say that there is none."""
@@ -193,4 +193,4 @@ def _edge_notes(graph: Graph) -> list[str]:
     done = str(replace(graph.cleaning, one_way=0))
     alone = int((np.diff(graph.adjacency.indptr) == 0).sum())
     notes = [f"{done}."] if done else []
-    return [*notes, f"{counted(alone, 'node')} without an edge."] if alone else notes
+    return [*notes, f"{plural(alone, 'node')} without an edge."] if alone else notes

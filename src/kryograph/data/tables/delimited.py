@@ -18,7 +18,7 @@ from typing import Any
 from kryograph.data.tables.formats import contents, encoding_fault
 from kryograph.data.tables.sheet import Sheet, repeated
 from kryograph.errors import UsageError
-from kryograph.text import counted, quoted, quoted_list
+from kryograph.text import plural, quoted, quoted_list
 
 DELIMITERS = "\t;,"
 """Best first: a comma may also be a decimal point or part of a sentence."""
@@ -115,7 +115,7 @@ def _text(path: Path, spaces: bool) -> tuple[bytes, int]:
             data = data[comment.end() :]
             skipped = comment.group().count(b"\n")
             if not data.strip():
-                raise UsageError(f"{path} has {counted(skipped, 'line')} of comment, but no rows.")
+                raise UsageError(f"{path} has {plural(skipped, 'line')} of comment, but no rows.")
         head = _head(data)
         if not _consistent(head, DELIMITERS) and _consistent(_tabs(head), "\t"):
             data = _tabs(data)
@@ -230,7 +230,7 @@ def _ragged(
     path: Path, ragged: tuple[int, list[str]], start: int | None, width: int | None, *, last: bool
 ) -> UsageError:
     line, cells = ragged
-    count = counted(len(cells), "column")
+    count = plural(len(cells), "column")
     hint = "; is the file cut off?" if last and len(cells) < (width or 0) else ""
     return UsageError(
         f"{path}, line {line}, column {len(cells)}: it ends after {count} ({quoted(cells[-1])})"

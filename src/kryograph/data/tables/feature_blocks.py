@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from kryograph.data.tables.sheet import Floats, NumberColumn, Sheet
 from kryograph.errors import UsageError
 from kryograph.graph import Features
-from kryograph.text import counted, quoted, quoted_list
+from kryograph.text import plural, quoted, quoted_list
 
 
 def row_normalise(features: sp.csr_array) -> sp.csr_array:
@@ -110,7 +110,7 @@ class NumberBlock:
                 "mean."
             ]
         return [
-            f"{counted(empty[at], 'empty cell')} in column {quoted(self.names[at])} filled with "
+            f"{plural(empty[at], 'empty cell')} in column {quoted(self.names[at])} filled with "
             "its "
             "mean."
             for at in where
@@ -173,7 +173,7 @@ def standardised(
     if constant:
         more = ", …" if len(constant) > 5 else ""
         notes.append(
-            f"{counted(len(constant), 'column')} with one value only: "
+            f"{plural(len(constant), 'column')} with one value only: "
             f"{quoted_list(constant[:5])}{more}."
         )
     dense: npt.NDArray[np.float64] = _filled(numbers, means).toarray()
@@ -242,10 +242,10 @@ def one_hot(sheet: Sheet, columns: Mapping[str, tuple[str, ...]], notes: list[st
         empty = pc.sum(pc.equal(cells, "")).as_py() or 0
         unseen = sheet.rows - rows.size - empty
         if empty:
-            notes.append(f"{counted(empty, 'empty cell')} in column {quoted(name)}.")
+            notes.append(f"{plural(empty, 'empty cell')} in column {quoted(name)}.")
         if unseen:
             notes.append(
-                f"{counted(unseen, 'cell')} in column {quoted(name)} with a category that the "
+                f"{plural(unseen, 'cell')} in column {quoted(name)} with a category that the "
                 "model "
                 "has not seen, ignored."
             )
@@ -302,7 +302,7 @@ def identity(ids: Sequence[str], nodes: Sequence[str], notes: list[str]) -> sp.c
     new = len(ids) - len(pairs)
     if new:
         notes.append(
-            f"{counted(new, 'node')} without features that the model has not seen: all it can go "
+            f"{plural(new, 'node')} without features that the model has not seen: all it can go "
             "by is their edges."
         )
     rows, columns = np.array(pairs, dtype=np.int64).reshape(-1, 2).T

@@ -37,7 +37,7 @@ from kryograph.data.tables.sheet import (
 )
 from kryograph.errors import UsageError
 from kryograph.graph import Indices
-from kryograph.text import counted, quoted
+from kryograph.text import plural, quoted
 
 ID_SAMPLE_ROWS = 1000
 """So many edges show which column of the node table has their ends."""
@@ -261,7 +261,7 @@ def _matched(sheet: Sheet, roles: EdgeColumns, ends: list[Any], ids: Any, nodes:
         at = int(pairs[0, row] >= 0)
         name = (roles.source, roles.target)[at]
         more = bad.size - 1
-        others = f" ({counted(more, 'more edge')} like this)" if more else ""
+        others = f" ({plural(more, 'more edge')} like this)" if more else ""
         what = f"there is no node {quoted(ends[at][row].as_py())} in {nodes.path}{others}"
         raise sheet.fault(row, name, what)
     return pairs

@@ -22,7 +22,7 @@ from kryograph.data.tables import feature_blocks as blocks
 from kryograph.data.tables.sheet import Sheet
 from kryograph.errors import UsageError
 from kryograph.graph import Features
-from kryograph.text import counted, quoted, quoted_list
+from kryograph.text import plural, quoted, quoted_list
 
 ReadProgress: TypeAlias = Callable[[str, float], None]
 Block: TypeAlias = Features
@@ -143,7 +143,7 @@ class Recipe:
         if extra:
             more = ", …" if len(extra) > 5 else ""
             notes.append(
-                f"{counted(len(extra), 'column')} of {sheet.path} that the model does not know, "
+                f"{plural(len(extra), 'column')} of {sheet.path} that the model does not know, "
                 f"ignored: {quoted_list(extra[:5])}{more}."
             )
         made = self._blocks(sheet, ids, progress, notes)

@@ -15,7 +15,7 @@ from typing import Any
 from kryograph.data.tables.delimited import CsvTable
 from kryograph.data.tables.sheet import Sheet
 from kryograph.errors import UsageError
-from kryograph.text import counted, quoted
+from kryograph.text import plural, quoted
 
 SOURCE = (
     *("source", "src", "from", "sourceid", "fromid", "sourcenode", "fromnode", "fromnodeid"),
@@ -123,7 +123,7 @@ def edge_columns(sheet: Sheet, ignore: Collection[str]) -> EdgeColumns:
         names = names[1:]
     if len(names) < 2:
         raise UsageError(
-            f"{sheet.path} has {counted(len(names), 'column')}; edges need two, source and target "
+            f"{sheet.path} has {plural(len(names), 'column')}; edges need two, source and target "
             "(separated by comma, tab or semicolon)."
         )
     source, target = by_name(names, SOURCE), by_name(names, TARGET)

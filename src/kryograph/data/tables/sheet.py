@@ -9,7 +9,6 @@ RawGraph: what files say of a graph, before features are made of it.
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from kryograph.errors import UsageError
+from kryograph.errors import UsageError, near_misses
 from kryograph.graph import Indices
 from kryograph.text import quoted, quoted_list
 
@@ -240,9 +239,8 @@ def near_columns(name: str, names: Sequence[str]) -> str:
     >>> near_columns("topc", ["id", "topic"])
     ": did you mean 'topic'? There are: 'id', 'topic'."
     """
-    lower = {known.lower(): known for known in names}
-    near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)
-    hint = f": did you mean {' or '.join(quoted(lower[n]) for n in near)}?" if near else "."
+    near = " or ".join(quoted(candidate) for candidate in near_misses(name, names))
+    hint = f": did you mean {near}?" if near else "."
     if len(names) > 12:
         return f"{hint} There are {len(names):,} columns, the first {quoted_list(names[:3])}."
     return f"{hint} There are: {quoted_list(names)}."
