@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 from kryograph import cli
@@ -193,3 +194,13 @@ def browser() -> Iterator[Browser]:
         started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield started
         started.close()
+
+
+@pytest.fixture
+def double() -> Iterator[None]:
+    """Layers are made in float64, with the same weights whichever test comes first."""
+    torch.set_default_dtype(torch.float64)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield
+    torch.set_default_dtype(torch.float32)

@@ -30,7 +30,7 @@ def epoch(quick: Quick = False, as_json: Json = False) -> None:
     """A full epoch: the engine against the literal form and PyTorch Geometric's way."""
     from kryograph.bench import epoch as benchmark
 
-    result = benchmark.run(quick=quick, on_case=note)
+    result = benchmark.measure_epochs(quick=quick, on_case=note)
     if as_json:
         return _print(result)
     headings = ("setting", "engine s", "literal", "PyG", "of floor", "logits", "gradient", "memory")
@@ -65,7 +65,7 @@ def growth(quick: Quick = False, as_json: Json = False) -> None:
     """How time and memory grow with the number of nodes, up to a million."""
     from kryograph.bench import growth as benchmark
 
-    result = benchmark.run(quick=quick, on_case=note)
+    result = benchmark.measure_growth(quick=quick, on_case=note)
     if as_json:
         return _print(result)
     headings = ("system", "nodes", "prepare s", "epoch s", "predict all s", "memory")
@@ -93,7 +93,7 @@ def spmm(quick: Quick = False, as_json: Json = False) -> None:
     """The sparse product against torch's, SciPy's and PyTorch Geometric's."""
     from kryograph.bench import spmm as benchmark
 
-    rows = benchmark.spmm(quick=quick)
+    rows = benchmark.measure_spmm(quick=quick)
     if as_json:
         return _print({"products": rows})
     headings = ("nodes", "width", "ours s", *benchmark.THEIRS, "of copy rate")
@@ -118,7 +118,7 @@ def apply(quick: Quick = False, as_json: Json = False) -> None:
     """exp(L)X on 100,000 nodes by block Lanczos, against SciPy."""
     from kryograph.bench import apply as benchmark
 
-    result = benchmark.run(quick=quick, on_case=note)
+    result = benchmark.measure_apply(quick=quick, on_case=note)
     if as_json:
         return _print(result)
     show_table(
@@ -142,7 +142,7 @@ def baselines(quick: Quick = False, as_json: Json = False) -> None:
     """An epoch of GCN and GAT against PyTorch Geometric's example scripts."""
     from kryograph.bench import pyg as benchmark
 
-    result = benchmark.run(quick=quick, on_case=note)
+    result = benchmark.measure_baselines(quick=quick, on_case=note)
     if as_json:
         return _print(result)
     show_table(
@@ -166,7 +166,7 @@ def seeds(quick: Quick = False, as_json: Json = False) -> None:
     """Ten seeds of a default run, start of the workers included, against literal runs in turn."""
     from kryograph.bench import seeds as benchmark
 
-    result = benchmark.run(quick=quick, on_case=note)
+    result = benchmark.measure_seeds(quick=quick, on_case=note)
     if as_json:
         return _print(result)
     show_table(

@@ -19,6 +19,7 @@ from kryograph.cli.console import note, show_rows, stages
 from kryograph.data.tables import Tables, check_for_fit, read_tables
 from kryograph.data.tables.recipe import Recipe
 from kryograph.errors import UsageError
+from kryograph.files import replaced
 from kryograph.graph import UNKNOWN
 from kryograph.labelling import output as folder
 from kryograph.labelling.label import LabelledGraph, label_nodes
@@ -136,7 +137,7 @@ def predict(
         stage("predicting", 0.0)
         probabilities = calibration.probabilities(model.predict_proba(tables.graph))
         sets = calibration.sets(probabilities)
-        with folder.replaced(out) as new:
+        with replaced(out) as new:
             folder.write_predictions(new, tables.graph, model.classes, probabilities, sets)
     for said in tables.notes:
         note(said)
@@ -209,7 +210,7 @@ def _write(
         positions=where,
         seed=seed,
     )
-    with folder.replaced(out) as new:
+    with replaced(out) as new:
         new.mkdir()
         folder.write_predictions(
             new / folder.PREDICTIONS,

@@ -54,11 +54,11 @@ class _AllKept(Masks):
         return torch.ones(h.shape, dtype=torch.bool, device=h.device)
 
 
-class _Counter(TorchDispatchMode):
+class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Counts the kernels of what runs inside it, and the numbers that their results hold."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kernels: list[Kernel] = []
         self.result_bytes = 0.0
 
