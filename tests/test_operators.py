@@ -45,7 +45,7 @@ def weighted_graphs(draw: st.DrawFn) -> Graph:
 
 
 def dense_formula(a: Array, name: str) -> Array:
-    """The table of the module's docstring, one entry at a time."""
+    """The formulas of `OPERATORS`, computed one entry at a time."""
     n = len(a)
     loops = a + np.eye(n)
     degree, degree_with_loops = a.sum(axis=1), loops.sum(axis=1)
@@ -81,6 +81,10 @@ def dense(found: Operator) -> Array:
 def test_there_are_seven() -> None:
     laplacians = ["laplacian", "normalised-laplacian", "affinity", "walk-laplacian"]
     assert list(OPERATORS) == ["sym", "rw", *laplacians, "neighbour-mean"]
+
+
+def test_a_search_may_choose_the_two_operators_of_the_paper() -> None:
+    assert [name for name, kind in OPERATORS.items() if kind.searched] == ["sym", "rw"]
 
 
 @pytest.mark.parametrize("name", ["sym", "rw"])

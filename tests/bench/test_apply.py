@@ -17,7 +17,7 @@ from kryograph.cli.bench import app
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that takes no time."""
     monkeypatch.setattr(bench, "QUICK_NODES", 200)
-    monkeypatch.setattr(bench, "COLUMNS", 3)
+    monkeypatch.setattr(bench, "APPLY_COLUMNS", 3)
 
 
 def test_all_ways_compute_the_exponential() -> None:

@@ -196,7 +196,7 @@ def test_the_choice_asks_no_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     def measured(*arguments: object) -> None:
         raise AssertionError("the last digit of a result must not depend on how busy a machine is")
 
-    monkeypatch.setattr(machine, "measure", measured)
+    monkeypatch.setattr(machine, "measure_rates", measured)
     monkeypatch.setattr(machine, "_measure", measured)
     monkeypatch.setattr(torch, "get_num_threads", measured)
     assert not any(value is machine for value in vars(products).values())

@@ -31,7 +31,7 @@ def test_nodes_that_look_alike_are_near_and_the_seed_decides() -> None:
 def test_of_many_nodes_the_rest_goes_between_those_it_is_like(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(node_map, "SAMPLE", 90)
+    monkeypatch.setattr(node_map, "LAYOUT_SAMPLE_NODES", 90)
     embedding, which = groups(300)
     embedding[150:] = embedding[:150]  # every node has a twin
     places = positions(embedding, seed=0)

@@ -218,15 +218,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from tests.test_store import ROW
-from kryograph.store import Store
+from tests.runs.test_store import ROW
+from kryograph.runs.store import Store
 for seed in range(int(sys.argv[3]), int(sys.argv[3]) + 60):
     Store(Path(sys.argv[1])).add(replace(ROW, seed=seed))
 """
 
 
 def test_several_processes_write_at_once(store: Store) -> None:
-    root = str(Path(__file__).parents[1])
+    root = str(Path(__file__).parents[2])
     writers = [
         subprocess.Popen([sys.executable, "-c", ADD_MANY, str(store.path), root, str(first)])
         for first in (0, 30, 60)

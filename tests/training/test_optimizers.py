@@ -75,7 +75,7 @@ def test_fifty_steps_are_those_of_torch(name: str, weight_decay: float, dtype: t
 def test_blocks_of_any_size_give_the_same_steps(
     block: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(optimizers, "BLOCK", block)
+    monkeypatch.setattr(optimizers, "OPTIMIZER_BLOCK", block)
     rows = 300 if block > 7 else 5
     start = [drawn(rows, 40, dtype=dtype), drawn(40, dtype=dtype)]
     stepper = check_fifty_steps("rmsprop", start, weight_decay=0.03)
@@ -96,7 +96,7 @@ def _size(block: torch.Tensor) -> int:
 
 @pytest.mark.parametrize(("name", "moments"), MOMENTS.items())
 def test_so_many_moments_are_kept(name: str, moments: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizers, "BLOCK", 10)
+    monkeypatch.setattr(optimizers, "OPTIMIZER_BLOCK", 10)
     stepper = check_fifty_steps(name, [drawn(100, 10)], weight_decay=0)
     (state,) = stepper.state.values()
     # The scratch of one block comes on top where the first moment is not kept.

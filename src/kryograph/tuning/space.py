@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from kryograph.errors import UsageError, unknown
 from kryograph.experiments.published import published
+from kryograph.operators import OPERATORS
 from kryograph.systems import SYSTEMS, System
 from kryograph.systems.settings import SearchRange, SearchValues, containing, join_spaces
 
@@ -27,9 +28,6 @@ PAPER_RANGES: dict[str, SearchValues] = {
 }
 """By the names of our settings. The last two the text does not give: rows differ in the optimiser,
 and its equation and its authors' code in the classifier (D2)."""
-
-SEARCHED_OPERATORS = ("sym", "rw")
-"""The operator of the paper's text and that of its authors' code (D1)."""
 
 
 def search_space(name: str, starts: Iterable[System] = ()) -> dict[str, SearchValues]:
@@ -53,7 +51,7 @@ def search_space(name: str, starts: Iterable[System] = ()) -> dict[str, SearchVa
                 paper = PAPER_RANGES[setting]
                 space[setting] = join_spaces(space[setting], paper) if setting in space else paper
     if SYSTEMS[name].uses_operator:
-        space["operator"] = SEARCHED_OPERATORS
+        space["operator"] = tuple(o for o, kind in OPERATORS.items() if kind.searched)
     for start in starts:
         space = containing(space, {**start.settings.as_dict(), "operator": start.operator})
     if not space:

@@ -67,10 +67,10 @@ def test_what_all_these_files_were_before_they_were_broken(tmp_path: Path) -> No
         (EDGES + ",a,1\n", r"edges.csv, line 5, column 'source': the id of a node is empty"),
         (
             EDGES + "a,b\n",
-            r"edges.csv, line 5, column 2: the row ends after 2 columns \('b'\), but line 1 has 3; "
+            r"edges.csv, line 5, column 2: it ends after 2 columns \('b'\), but line 1 has 3; "
             r"is the file cut off\?",
         ),
-        (EDGES + "a,b,1,7\nb,c,1\n", r"edges.csv, line 5, column 4: the row ends after 4 columns"),
+        (EDGES + "a,b,1,7\nb,c,1\n", r"edges.csv, line 5, column 4: it ends after 4 columns"),
         (
             EDGES + "a,b,two\n" + "a,b,2\n" * 30,
             r"edges.csv, line 5, column 'weight': 'two' is not a number",
@@ -93,7 +93,7 @@ def test_what_all_these_files_were_before_they_were_broken(tmp_path: Path) -> No
         ("source,target\n", r"edges.csv has a header, line 1, but no rows"),
         (
             "source,source,target\na,b,c\n",
-            r"edges.csv, line 1: the header has 'source' more than once",
+            r"edges.csv, line 1: 'source' stands more than once",
         ),
         (
             'source,target\na,"b\nb,c\n',
@@ -179,7 +179,7 @@ def test_bad_edges(tmp_path: Path, edges: str | bytes, expected: str) -> None:
         (
             "id,topic\n" + "".join(f"n{i},x{i}\n" for i in range(60)),
             {"text": []},
-            r"column 'topic': it has more than 50 different values, too many for classes",
+            r"column 'topic': more than 50 different values, too many for classes",
         ),
         (NODES.encode("utf-16"), {}, r"UTF-16"),
         (
@@ -189,7 +189,7 @@ def test_bad_edges(tmp_path: Path, edges: str | bytes, expected: str) -> None:
         ),
         ("", {}, r"nodes.csv is empty"),
         ("id,age,colour,title,topic\n", {}, r"nodes.csv has a header, line 1, but no rows"),
-        ("id,age,age,title,topic\na,1,2,x,y\n", {}, r"line 1: the header has 'age' more than once"),
+        ("id,age,age,title,topic\na,1,2,x,y\n", {}, r"line 1: 'age' stands more than once"),
     ],
 )
 def test_bad_nodes(

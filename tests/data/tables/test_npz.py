@@ -162,7 +162,7 @@ def test_missing_labels_as_nan(tmp_path: Path) -> None:
 def test_a_file_that_would_unpack_to_far_more_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(npz, "LARGE", 1 << 20)
+    monkeypatch.setattr(npz, "LARGE_ARRAY_BYTES", 1 << 20)
     path = saved(tmp_path, pieces(extra=np.zeros(10**6)))
     with pytest.raises(UsageError, match=r"would unpack to .* and was not read"):
         read_tables(path, None, label=None)
