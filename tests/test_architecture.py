@@ -84,7 +84,6 @@ NOT_YET: dict[str, set[str]] = {
         *(f"kryograph.bench.{name}" for name in ("epoch", "growth", "seeds")),
         "kryograph.data.dataset",
         *(f"kryograph.data.tables.{name}" for name in ("delimited", "matching", "roles", "sheet")),
-        "kryograph.engine.tracing",
         *(f"kryograph.figures.{name}" for name in ("embedding", "style", "theory", "theory_plots")),
         "kryograph.krylov.process",
         "kryograph.nn.network",

@@ -82,7 +82,7 @@ def test_the_mean_of_a_speedup_is_geometric() -> None:
 
 
 def test_what_is_printed_of_an_epoch(monkeypatch: pytest.MonkeyPatch, cora: Dataset) -> None:
-    monkeypatch.setattr(epoch, "QUICK", (Case("truncated-krylov", "cora", 2, 4),))
+    monkeypatch.setattr(epoch, "QUICK_CASES", (Case("truncated-krylov", "cora", 2, 4),))
     found = json.loads(answer(monkeypatch, "epoch", "--quick", "--json"))
     assert set(found) == {"settings", "summary", "machine"}
     assert set(found["settings"][0]) >= FIELDS

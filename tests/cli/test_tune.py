@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kryograph.cli import main
-from kryograph.cli import tune as commands
+from kryograph.cli.tune import TRIALS_SHOWN
 from kryograph.experiments.tuned import find_tuned, read_tuned
 from kryograph.runs.job import Scenario
 from kryograph.tuning.problem import TuningProblem
@@ -64,7 +64,7 @@ def test_the_winner_becomes_a_tuned_setting_and_a_second_call_goes_on(
     assert found["paper"] is None
     assert found["default"]["settings"] == {"alpha": 1e-6}
     assert found["winner"] == found["best"][0]
-    assert len(found["best"]) == min(3, commands.TRIALS_SHOWN)
+    assert len(found["best"]) == min(3, TRIALS_SHOWN)
     accuracy = found["winner"]["validation_accuracy"]
     assert accuracy == max(trial["validation_accuracy"] for trial in found["best"])
     assert accuracy >= found["default"]["validation_accuracy"]

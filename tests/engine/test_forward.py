@@ -236,4 +236,4 @@ def test_the_literal_form_is_the_network_on_every_node() -> None:
     found = evaluated(literal)
     assert torch.equal(found["scored"], plain[NODES.scored])
     assert torch.equal(found["everything"], plain)
-    assert literal.cost().seconds() == 0
+    assert literal.cost().seconds() > 0

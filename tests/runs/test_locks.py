@@ -16,8 +16,8 @@ KEY, OTHER = "ab" * 32, "cd" * 32
 HOLD = """
 import sys, time
 from pathlib import Path
-from kryograph.experiments.claims import Claims
-with Claims.beside(Path(sys.argv[1])) as claims:
+from kryograph.runs.locks import Locks
+with Locks.beside(Path(sys.argv[1])) as claims:
     print(claims.take(sys.argv[2]), flush=True)
     time.sleep(600)
 """

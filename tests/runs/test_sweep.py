@@ -118,8 +118,8 @@ def test_what_another_process_is_at_is_left_to_it(store: Store) -> None:
     jobs = breadth_first(CELLS, 1)
     script = (
         "import sys, time\nfrom pathlib import Path\n"
-        "from kryograph.experiments.claims import Claims\n"
-        "with Claims.beside(Path(sys.argv[1])) as claims:\n"
+        "from kryograph.runs.locks import Locks\n"
+        "with Locks.beside(Path(sys.argv[1])) as claims:\n"
         "    print(claims.take(sys.argv[2]), flush=True)\n    time.sleep(600)"
     )
     arguments = [sys.executable, "-c", script, str(store.path), jobs[0].key]
@@ -157,7 +157,8 @@ def test_a_budget_is_compared_with_the_cost_model() -> None:
     wide = system("truncated-krylov", {"hidden": 50_000, "order": 30})
     assert over_budget(wide, COLUMN, 60.0, None)
     assert not over_budget(system("truncated-krylov"), COLUMN, 600.0, None)
-    assert not over_budget(QUICK, COLUMN, 1e-9, None)  # it cannot tell
+    assert over_budget(QUICK, COLUMN, 1e-9, None)
+    assert not over_budget(system("lp"), COLUMN, 1e-9, None)  # its cost is not known
 
 
 # Through the command line, killed.

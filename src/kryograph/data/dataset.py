@@ -1,7 +1,7 @@
 """Dataset: a graph with all its labels, from which tasks are made.
 
 Labels of every node live here and nowhere below: a `Task` carries only those that training may see,
-and `kryograph.training.protocol` alone compares predictions with the rest.
+and `kryograph.runs.perform` alone compares predictions with the rest.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Estimate: what a run will take, before it starts, and whether there is room for 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kryograph.errors import UsageError
 from kryograph.text import gigabytes
@@ -138,24 +138,34 @@ def temporary(numbers: float, size: int = 4) -> Cost:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one run costs.
+    """Predicted cost of one run.
 
     Args:
-        weights: How many parameters are trained.
-        epoch: A training step with the optimiser's, and a scoring.
+        weights: Number of trained parameters.
+        epoch: Cost of one epoch: training step, optimiser and scoring.
+        epochs: Number of epochs that a run usually takes; 1 for a closed form.
+        after: Estimate of what the same run does afterwards, such as the next member of a blend.
     """
 
     weights: int
     epoch: Cost
+    epochs: int = USUAL_EPOCHS
+    after: Estimate | None = None
 
     def seconds(self, rates: Rates = NOMINAL) -> float:
-        """How long a usual run takes, on a machine."""
-        return USUAL_EPOCHS * self.epoch.seconds(rates)
+        """Predicted duration of a usual run, in seconds, on a machine with these rates."""
+        rest = 0.0 if self.after is None else self.after.seconds(rates)
+        return self.epochs * self.epoch.seconds(rates) + rest
 
     @property
     def memory(self) -> float:
-        """Bytes at the peak, beyond what the program itself holds."""
-        return self.epoch.memory
+        """Peak number of bytes, beyond what the program itself holds."""
+        return max(self.epoch.memory, 0.0 if self.after is None else self.after.memory)
+
+    def repeated(self, times: int) -> Estimate:
+        """Estimate of the same run done several times, one after the other."""
+        rest = None if self.after is None else self.after.repeated(times)
+        return replace(self, epochs=times * self.epochs, after=rest)
 
     def check(self, available: float | None, runs: int = 1) -> None:
         """Refuse what cannot fit.

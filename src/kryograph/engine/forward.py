@@ -22,6 +22,7 @@ from kryograph.engine.cost import (
     spmm_cost,
     temporary,
 )
+from kryograph.engine.tracing import trace_epoch
 from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.nn.network import Layered
 from kryograph.operators import Operator
@@ -78,7 +79,7 @@ class Forward(ABC):
 
     @abstractmethod
     def cost(self) -> Cost:
-        """What one epoch costs, the optimiser's step left out."""
+        """Cost of one epoch without the optimiser's step; the network may be without storage."""
 
 
 class WholeGraph(Forward):
@@ -94,8 +95,7 @@ class WholeGraph(Forward):
         return self.everything()[self.nodes.scored]
 
     def cost(self) -> Cost:
-        """Not known: it depends on the network."""
-        return Cost()
+        return trace_epoch(self)
 
 
 class InputDropped(WholeGraph):

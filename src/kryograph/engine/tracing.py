@@ -9,16 +9,18 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+from copy import copy, deepcopy
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kryograph.engine.cost import Cost, Kernel, gemm_cost, memory_pass_cost, spmm_cost, temporary
-from kryograph.engine.forward import Forward
 from kryograph.nn.functional import Masks
+
+if TYPE_CHECKING:
+    from kryograph.engine.forward import Forward
 
 aten = torch.ops.aten
 
@@ -88,6 +90,8 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         inputs = [*_tensors(args), *_tensors((kwargs or {}).values())]
         outputs = list(_tensors(result if isinstance(result, tuple | list) else [result]))
+        if any(_is_sparse(output) for output in outputs):  # arrays become a matrix as they are
+            return result
         if operation in DENSE_PRODUCTS:
             left, right = inputs[-2:]
             batch = left.shape[0] if left.ndim == 3 else 1
@@ -102,9 +106,7 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 weight = GATHER_COST
             self.add(memory_pass_cost(weight * moved))
         if not any(output is argument for output in outputs for argument in inputs):
-            self.result_bytes += sum(
-                output.numel() * output.itemsize for output in outputs if output.is_meta
-            )
+            self.result_bytes += sum(output.numel() * output.itemsize for output in outputs)
         return result
 
     def _sparse_product(self, operation: Any, matrix: Tensor, args: tuple[Any, ...]) -> Any:
@@ -142,36 +144,28 @@ def _without_storage(values: Iterable[Any]) -> list[Any]:
     ]
 
 
-@contextmanager
-def _masks(forward: Forward, masks: Masks) -> Iterator[None]:
-    before, forward.masks = forward.masks, masks
-    try:
-        yield
-    finally:
-        forward.masks = before
-
-
-def trace_epoch(forward: Forward) -> Cost:
-    """Cost of one epoch: a training step with its gradient, and a scoring.
+def trace_epoch(forward: Forward, *, penalty: bool = True) -> Cost:
+    """Count the cost of one epoch: a training step with its gradient, and a scoring.
 
     Args:
-        forward: Its network has no storage yet (torch's "meta" device).
+        forward: It is not changed, and its network may be without storage.
+        penalty: Whether the penalty of the training step is counted.
     """
     counter = _Counter()
-    network = forward.network
-    with counter, _masks(forward, _AllKept(counter)), torch.enable_grad():
+    # A copy: a form may keep what it computes once, and here that has no values.
+    twin = copy(forward)
+    twin.network = network = deepcopy(forward.network).to("meta")
+    twin.masks = _AllKept(counter)
+    with counter, torch.enable_grad():
         network.train()
-        logits = forward.training()
-        loss = logits.logsumexp(dim=1).sum()
-        penalty = forward.penalty()
-        if penalty is not None:
-            loss = loss + penalty
+        loss = twin.training().logsumexp(dim=1).sum()
+        added = twin.penalty() if penalty else None
+        if added is not None:
+            loss = loss + added
         held = counter.result_bytes
         loss.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             network.eval()
-            forward.scored()
-    for parameter in network.parameters():
-        parameter.grad = None
+            twin.scored()
     # What the step computed is kept for the gradient; beside it lie the gradients of one layer.
     return Cost(tuple(counter.kernels)) + temporary(held / 4)

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from scipy.optimize import brentq
 
+from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError
 from kryograph.graph import Graph, Task
 from kryograph.stats import tempered
@@ -97,6 +98,15 @@ class BlendSystem(System):
             weights[f"{prefix}temperature"] = torch.tensor(temperature, dtype=torch.float64)
             epochs += fit.epochs
         return Fit(task, total / total.sum(axis=1, keepdims=True), epochs, weights)
+
+    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate | None:
+        total: Estimate | None = None
+        for _, member in self._members():
+            own = member.estimate(task, conditions)
+            if own is None:
+                return None
+            total = replace(own, weights=own.weights + (total.weights if total else 0), after=total)
+        return total
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """Apply every member, with the temperature that it had."""

@@ -14,6 +14,7 @@ DCNN: diffused features, each with a weight of its own; or LanczosNet's layers o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +23,7 @@ from torch import Tensor, nn
 
 from kryograph.engine.cost import Cost
 from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.tracing import trace_epoch
 from kryograph.errors import UsageError
 from kryograph.krylov.power_blocks import krylov_blocks
 from kryograph.nn.functional import Diffusion, Masks, NodeFeatures, check_rate, dropout, glorot_
@@ -230,5 +232,8 @@ class KeptRows(Forward):
         return self._logits(self.nodes.scored.numel(), self.masks)
 
     def cost(self) -> Cost:
-        """Not counted: a few hundred rows."""
-        return Cost()
+        assert isinstance(self.network, DCNN)
+        twin = copy(self)
+        shape = (self.nodes.scored.numel(), self.x.shape[1])
+        twin.rows = [torch.empty(shape, device="meta") for _ in self.network.scale]
+        return trace_epoch(twin)

@@ -21,7 +21,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
+from kryograph.engine.cost import Cost, gemm_cost, memory_pass_cost
 from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.tracing import trace_epoch
 from kryograph.nn.functional import Diffusion, Masks, NodeFeatures
 from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
@@ -256,6 +258,23 @@ class Adversarial(WholeGraph):
         after = self.network(self.changed(logits), self.L)
         self.network.train()
         return self.settings.alpha * divergence(logits, after)
+
+    def cost(self) -> Cost:
+        """A step of the network, and the passes of the penalty.
+
+        These are one to find each direction, with a gradient for every entry that may change, and
+        one with the changed features.
+        """
+        step = trace_epoch(self, penalty=False)
+        passes = self.settings.iterations + 1
+        entries = self.entries.values.numel()
+        hidden = next(self.network.parameters()).shape[1]
+        if isinstance(self.entries, Every):
+            n, features = self.x.shape
+            products = gemm_cost(n, features, hidden) * (3 * passes)
+        else:
+            products = memory_pass_cost(3 * entries * hidden) * passes
+        return step * (1 + passes) + products + memory_pass_cost(8 * entries) * passes
 
     def changed(self, logits: Tensor) -> NodeFeatures:
         """X after its adversarial change, which starts from a random sign for every word."""

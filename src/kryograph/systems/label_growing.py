@@ -21,6 +21,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError
 from kryograph.graph import NO_NODES, Graph, Indices, Split, Task
 from kryograph.systems.base import SYSTEMS, Fit, Probabilities, System, Weights, register, system
@@ -160,6 +161,11 @@ class LabelGrowingSystem(System):
             epochs += fit.epochs
         assert fit is not None
         return Fit(task, fit.predict_proba(), epochs, fit.weights)
+
+    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate | None:
+        inner = self.inner.estimate(task, conditions)
+        fits = self._stages() + self.looks_at_a_fit
+        return None if inner is None else inner.repeated(fits)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """What was learned last is the inner system's."""

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from kryograph.engine.cost import Estimate, gemm_cost, memory_pass_cost, spmm_cost, temporary
 from kryograph.graph import Graph, Task
 from kryograph.nn import krylov_blocks
 from kryograph.operators import operator
@@ -89,6 +90,14 @@ class PrototypesSystem(System):
             counts = weights["labelled"][:, None].to(diffused)
             weights["prototypes"] = normalize(counts * given + self.settings.pull * taken, dim=1)
         return Fit(task, self._compared(diffused, weights), 0, weights)
+
+    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate:
+        n, features = task.graph.features.shape
+        width = PROJECTED if n * features > LARGEST_EXACT else features
+        hop = spmm_cost(task.graph.adjacency.nnz + n, n, width) + memory_pass_cost(3 * n * width)
+        means = gemm_cost(n, width, len(task.classes)) * (2 * self.settings.rounds + 1)
+        once = hop * self.settings.hops + means + temporary(3 * n * width)
+        return Estimate(len(task.classes) * width, once, epochs=1)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         """Average, scale, compare."""
