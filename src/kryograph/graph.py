@@ -392,5 +392,6 @@ def _first_bad_row(features: Features) -> int:
 
 
 def _arrays(matrix: Features) -> tuple[npt.NDArray[Any], ...]:
-    csr = isinstance(matrix, sp.csr_array)
-    return (matrix.indptr, matrix.indices, matrix.data) if csr else (matrix,)
+    if isinstance(matrix, sp.csr_array):
+        return matrix.indptr, matrix.indices, matrix.data
+    return (matrix,)
