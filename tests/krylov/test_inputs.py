@@ -173,6 +173,6 @@ def test_lanczos_refuses_an_asymmetric_matrix() -> None:
 
 def test_numbers_whose_squares_are_none_are_refused() -> None:
     for matrix, x in ((L, 1e200 * X), (1e200 * DENSE, X)):
-        with pytest.raises(UsageError, match="have squares that overflow"):
+        with pytest.raises(UsageError, match="so large that their squares overflow"):
             grade(matrix, x)
     assert grade(1e100 * DENSE, 1e100 * X) == grade(1e-100 * DENSE, 1e-100 * X) == grade(L, X) == 2
