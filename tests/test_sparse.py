@@ -182,7 +182,15 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("columns", [1, module.WIDE - 1, module.WIDE, module.WIDE + 1])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        1,
+        module.TORCH_KERNEL_COLUMNS - 1,
+        module.TORCH_KERNEL_COLUMNS,
+        module.TORCH_KERNEL_COLUMNS + 1,
+    ],
+)
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-5), (torch.float64, 1e-13)])
 @pytest.mark.parametrize("form", FORMS)
 def test_wide_and_narrow_products_are_those_of_scipy(
@@ -195,7 +203,15 @@ def test_wide_and_narrow_products_are_those_of_scipy(
         np.testing.assert_allclose(product.numpy(), expected, rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("columns", [1, module.WIDE - 1, module.WIDE, module.WIDE + 1])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        1,
+        module.TORCH_KERNEL_COLUMNS - 1,
+        module.TORCH_KERNEL_COLUMNS,
+        module.TORCH_KERNEL_COLUMNS + 1,
+    ],
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_product_is_added_in_place(array: np.ndarray, columns: int, dtype: torch.dtype) -> None:
     matrix, x = sparse(array, dtype), random(array.shape[1], columns, dtype=dtype)
@@ -206,7 +222,7 @@ def test_a_product_is_added_in_place(array: np.ndarray, columns: int, dtype: tor
     torch.testing.assert_close(to, expected)
 
 
-@pytest.mark.parametrize("columns", [module.WIDE, module.WIDE + 1])
+@pytest.mark.parametrize("columns", [module.TORCH_KERNEL_COLUMNS, module.TORCH_KERNEL_COLUMNS + 1])
 def test_derivatives_of_a_wide_product(array: np.ndarray, columns: int) -> None:
     matrix, x = sparse(array), random(array.shape[1], columns).requires_grad_()
     assert gradcheck(lambda x: matrix @ x, (x,), fast_mode=True)

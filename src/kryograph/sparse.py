@@ -1,8 +1,8 @@
-"""A constant sparse matrix times a dense one, with gradients: Y = A X, and dX = Aᵀ dY.
+"""Product of a constant sparse matrix and a dense matrix with gradients: Y = A X, dX = Aᵀ dY.
 
-The matrix is a constant (a diffusion operator, a bag of words), so the gradient is one more sparse
-product, with the transpose that is kept beside it. Indices are 32 bits wide where they fit, since
-the product is bound by memory.
+The sparse matrix is a constant (a diffusion operator, a bag of words), so the gradient is another
+sparse product, with the transpose, which is stored once it was computed. Indices have 32 bits
+where they fit, because the product is limited by memory bandwidth.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-WIDE = 96
-"""From this many columns on torch's own kernel is faster than MKL's; `kryograph bench spmm`."""
+TORCH_KERNEL_COLUMNS = 96
+"""Number of columns from which torch's own kernel is faster than MKL's (`kryograph bench spmm`)."""
 
 
 class SparseMatrix:
-    """A constant CSR matrix on a device, and its transpose, made when it is first needed.
+    """A constant CSR matrix on a device; its transpose is computed when it is first needed.
 
     Shapes: (n × k) @ (k × d) → (n × d).
 
@@ -45,7 +45,7 @@ class SparseMatrix:
         device: torch.device | str = "cpu",
         symmetric: bool = False,
     ) -> SparseMatrix:
-        """Copy a SciPy matrix. Say `symmetric` if it is, and the transpose costs nothing."""
+        """Copy a SciPy matrix; if it is `symmetric`, its transpose needs no computation."""
         return cls(_to_torch(matrix, dtype, device))._marked(symmetric)
 
     def _marked(self, symmetric: bool) -> SparseMatrix:
@@ -55,107 +55,107 @@ class SparseMatrix:
 
     @property
     def shape(self) -> torch.Size:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
         return self._matrix.shape
 
     @property
     def nnz(self) -> int:
-        """How many entries are stored."""
+        """Number of stored entries."""
         return int(self._matrix.values().numel())
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of the entries."""
+        """Floating-point type of the entries."""
         return self._matrix.dtype
 
     @property
     def device(self) -> torch.device:
-        """Where the entries lie."""
+        """Device that holds the entries."""
         return self._matrix.device
 
     @property
     def T(self) -> SparseMatrix:
-        """The transpose."""
+        """The transposed matrix, computed once."""
         if self._transpose is None:
             if self._pattern is not None:
-                values = self.values[self._pattern._turned]
+                values = self.values[self._pattern._transposed_order]
                 self._transpose = self._pattern.T.with_values(values)
             else:
-                turned = _to_torch(self.to_scipy().T.tocsr(), self.dtype, self.device)
-                self._transpose = SparseMatrix(turned)
+                transposed = _to_torch(self.to_scipy().T.tocsr(), self.dtype, self.device)
+                self._transpose = SparseMatrix(transposed)
             self._transpose._transpose = self
         return self._transpose
 
     @cached_property
-    def _turned(self) -> Tensor:
-        """Which entry of this matrix each of the transpose's is."""
+    def _transposed_order(self) -> Tensor:
+        """For each entry of the transpose, its index among the entries of this matrix."""
         numbers = self.to_scipy().astype(np.float64)
         numbers.data = np.arange(numbers.nnz, dtype=np.float64)
         return torch.from_numpy(numbers.T.tocsr().data.astype(np.int64)).to(self.device)
 
     @property
     def values(self) -> Tensor:
-        """The entries, row by row."""
+        """The stored entries in the order of the rows."""
         return self._matrix.values()
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """Other entries in the same places; they are constants as well."""
+        """Build a matrix with the same sparsity pattern and other entries, also constants."""
         start, columns = self._matrix.crow_indices(), self._matrix.col_indices()
         other = SparseMatrix(_csr(start, columns, values, (self.shape[0], self.shape[1])))
         other._pattern = self if self._pattern is None else self._pattern
         return other
 
     def to_dense(self) -> Tensor:
-        """The same matrix, dense."""
+        """Convert to a dense tensor."""
         return self._matrix.to_dense()
 
     def to_scipy(self) -> sp.csr_array:
-        """The same matrix for SciPy, without a copy where it lies in memory."""
-        parts = (self._matrix.values(), self._matrix.col_indices(), self._matrix.crow_indices())
-        return sp.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(self.shape))
+        """Convert to a SciPy matrix; on the CPU it shares the memory of this one."""
+        arrays = (self._matrix.values(), self._matrix.col_indices(), self._matrix.crow_indices())
+        return sp.csr_array(tuple(a.cpu().numpy() for a in arrays), shape=tuple(self.shape))
 
     def rows(self, nodes: Tensor) -> SparseMatrix:
-        """Some of its rows, in that order."""
-        some = self.to_scipy()[nodes.cpu().numpy()]
-        return SparseMatrix(_to_torch(some, self.dtype, self.device))
+        """Copy the rows with the numbers `nodes`, in their order."""
+        selected = self.to_scipy()[nodes.cpu().numpy()]
+        return SparseMatrix(_to_torch(selected, self.dtype, self.device))
 
     def corner(self, rows: int, columns: int, *, symmetric: bool = False) -> SparseMatrix:
-        """The first rows, without a copy; their entries must lie in the first columns."""
+        """The first `rows` rows without a copy; their entries must lie in the first `columns`."""
         start = self._matrix.crow_indices()[: rows + 1]
         end = int(start[-1])
-        some = _csr(
+        corner = _csr(
             start,
             self._matrix.col_indices()[:end],
             self._matrix.values()[:end],
             (rows, columns),
         )
-        return SparseMatrix(some)._marked(symmetric)
+        return SparseMatrix(corner)._marked(symmetric)
 
     def __matmul__(self, x: Tensor) -> Tensor:
         result: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
         return result
 
     def product(self, x: Tensor) -> Tensor:
-        """A X, without gradients."""
-        if self.device.type == "cpu" and x.ndim == 2 and x.shape[1] >= WIDE:
+        """Compute A X without gradients."""
+        if self.device.type == "cpu" and x.ndim == 2 and x.shape[1] >= TORCH_KERNEL_COLUMNS:
             product: Tensor = torch.sparse.mm(self._matrix, x, "sum")
             return product
         return self._matrix @ x
 
     def add_product_(self, to: Tensor, x: Tensor) -> Tensor:
-        """Y ← Y + A X in place, without gradients: one pass over Y instead of two."""
+        """Add A X to the matrix `to` in place, without gradients: one pass over it, not two."""
         return to.addmm_(self._matrix, x)
 
 
 class _Product(torch.autograd.Function):
-    """A X for a constant A; its gradient is the same function with Aᵀ, so it nests."""
+    """A X for a constant A. The gradient is the same function with Aᵀ, so it can be nested."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, matrix: SparseMatrix) -> Tensor:
         if x.dtype == torch.float64 and matrix.dtype != torch.float64:
             raise ValueError(f"float64 times a {matrix.dtype} matrix would lose its digits")
         ctx.matrix = matrix
-        # Mixed precision must not reach in here: there is no sparse kernel for bfloat16.
+        # Autocast is disabled, because no sparse kernel takes bfloat16.
         with torch.autocast(matrix.device.type, enabled=False):
             return matrix.product(x.to(matrix.dtype)).to(x.dtype)
 
@@ -177,7 +177,7 @@ def _to_torch(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device | s
 
 def _csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
     with warnings.catch_warnings():
-        # torch announces once per process that its CSR layout is in beta.
+        # torch warns once per process that its CSR layout is in beta.
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
-        # SciPy has checked the invariants.
+        # The invariants hold: SciPy checked them when it built the arrays.
         return torch.sparse_csr_tensor(start, columns, values, size=shape, check_invariants=False)

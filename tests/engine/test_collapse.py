@@ -8,7 +8,7 @@ from kryograph.engine.collapse import coefficients, collapsed, collapsed_cost
 from kryograph.engine.hops import FeatureRows, Hops
 from kryograph.nn import Snowball
 from kryograph.operators import from_edge_index, operator
-from kryograph.sparse import WIDE
+from kryograph.sparse import TORCH_KERNEL_COLUMNS
 from tests.layers import MIXED, OPERATORS, dense, directed, seeded
 
 FEATURES, HIDDEN = 3, 4
@@ -67,7 +67,7 @@ def test_the_weights_stay_as_they_are() -> None:
 
 @every_depth
 @with_or_without
-@pytest.mark.parametrize("classes", [2, WIDE + 1])
+@pytest.mark.parametrize("classes", [2, TORCH_KERNEL_COLUMNS + 1])
 @pytest.mark.parametrize("name", [*OPERATORS, "one-way"])
 @pytest.mark.parametrize("nodes", [[4], [8, 12, 0], list(range(MIXED.n))])
 def test_some_nodes_have_the_logits_of_the_literal_form(

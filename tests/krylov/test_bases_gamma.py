@@ -126,7 +126,7 @@ def test_the_answer_is_of_the_kind_of_x() -> None:
 
 def test_bad_arguments() -> None:
     L = operator(toy.path(4))
-    with pytest.raises(UsageError, match="1 or more blocks; got 0"):
+    with pytest.raises(UsageError, match="at least 1 block; it is 0"):
         gamma("exp", L, np.eye(4, 1), 0)
     with pytest.raises(UsageError, match="not finite, or jumps, at an eigenvalue"):
         gamma("inverse", operator(toy.path(4), "laplacian"), np.eye(4, 1))

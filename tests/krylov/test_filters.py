@@ -72,7 +72,7 @@ def test_a_function_becomes_a_filter() -> None:
 def test_a_function_of_a_matrix_without_enough_eigenvectors_is_refused() -> None:
     g = as_filter(np.cos)
     for matrix in (np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [-1.0, 0.0]])):
-        with pytest.raises(UsageError, match="take the operator sym"):
+        with pytest.raises(UsageError, match="use the operator sym"):
             g.of_matrix(matrix)
 
 

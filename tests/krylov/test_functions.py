@@ -19,7 +19,7 @@ from kryograph.errors import KryographError, UsageError
 from kryograph.graph import Graph
 from kryograph.krylov import BlockInnerProduct, End, applied, apply, chebyshev, inverse, rational
 from kryograph.krylov.filters import as_filter
-from kryograph.krylov.functions import evaluated, still_to_come
+from kryograph.krylov.functions import finite_values, remaining_error
 from kryograph.krylov.inner_products import INNER_PRODUCTS
 from kryograph.operators import operator
 
@@ -223,12 +223,12 @@ def test_no_tolerance_is_finer_than_rounding() -> None:
     assert found.steps < 30
 
 
-def test_what_is_still_to_come() -> None:
-    assert still_to_come([1.0]) == np.inf
-    assert still_to_come([1.0, 0.5, 0.25]) == pytest.approx(0.25)
-    assert still_to_come([1.0, 0.5, 1e-6]) == pytest.approx(1e-6)  # at the slower rate
-    assert still_to_come([1.0, 0.0]) == 0.0
-    assert still_to_come([0.1, 0.1, 0.2]) == np.inf
+def test_the_remaining_error_is_extrapolated() -> None:
+    assert remaining_error([1.0]) == np.inf
+    assert remaining_error([1.0, 0.5, 0.25]) == pytest.approx(0.25)
+    assert remaining_error([1.0, 0.5, 1e-6]) == pytest.approx(1e-6)  # at the slower rate
+    assert remaining_error([1.0, 0.0]) == 0.0
+    assert remaining_error([0.1, 0.1, 0.2]) == np.inf
 
 
 # The power series
@@ -249,7 +249,7 @@ def test_the_series_of_the_exponential() -> None:
 
 def test_outside_its_radius_a_series_is_refused_and_lanczos_is_not() -> None:
     L, x = operator(toy.cycle(9)), noise(9, 2)
-    with pytest.raises(UsageError, match="beyond its radius of convergence"):
+    with pytest.raises(UsageError, match="exceeds its radius of convergence"):
         apply(inverse(0.01), L, x, method="power-series")
     exact = dense(lambda v: 1 / (v + 0.01), L.matrix.toarray(), x)
     assert gap(apply(inverse(0.01), L, x), exact) < 1e-10
@@ -302,9 +302,9 @@ def test_a_function_must_give_a_number_for_each_eigenvalue() -> None:
 
 def test_rounding_at_a_zero_of_g_is_no_pole() -> None:
     near = np.array([1e-17, 0.5, 1.0])
-    assert evaluated(as_filter(lambda x: x), near) is not None
-    assert evaluated(as_filter("inverse"), near) is None
-    assert evaluated(as_filter("inverse"), np.array([1e-9, 0.5, 1.0])) is not None
+    assert finite_values(as_filter(lambda x: x), near) is not None
+    assert finite_values(as_filter("inverse"), near) is None
+    assert finite_values(as_filter("inverse"), np.array([1e-9, 0.5, 1.0])) is not None
 
 
 def test_bad_arguments() -> None:
@@ -312,7 +312,7 @@ def test_bad_arguments() -> None:
     for tolerance in (0.0, -1.0, float("nan")):
         with pytest.raises(UsageError, match="tolerance must be positive"):
             apply("exp", L, x, tolerance=tolerance)
-    with pytest.raises(UsageError, match="max_steps must be 1 or more; got 0"):
+    with pytest.raises(UsageError, match="max_steps must be at least 1; it is 0"):
         apply("exp", L, x, max_steps=0)
     with pytest.raises(UsageError, match="did you mean 'lanczos'"):
         apply("exp", L, x, method="lancsoz")

@@ -149,7 +149,7 @@ def test_tensors_and_arrays_are_answered_in_kind(
 @every_product
 def test_a_batch_is_the_block_vector_arranged_otherwise(product: BlockInnerProduct) -> None:
     x = torch.arange(6.0).reshape(3, 2)
-    torch.testing.assert_close(product.whole(product.parts(x), 2), x)
+    torch.testing.assert_close(product.from_batch(product.as_batch(x), 2), x)
 
 
 @pytest.mark.parametrize("n", [STRETCH, STRETCH + 3, 3 * STRETCH + 5])

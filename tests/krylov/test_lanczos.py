@@ -49,8 +49,8 @@ def distinct(values: np.ndarray) -> np.ndarray:
 @every_graph
 def test_ritz_values_are_the_distinct_eigenvalues_of_each_component(graph: Graph) -> None:
     L, basis = found_on(graph, graph.n + 2)
-    for part in range(basis.parts.count):
-        nodes = nodes_of(basis.parts, part)
+    for part in range(basis.components.count):
+        nodes = nodes_of(basis.components, part)
         expected = distinct(np.linalg.eigvalsh(L.matrix.toarray()[np.ix_(nodes, nodes)]))
         grade = int(basis.steps[part])
         assert grade == expected.size

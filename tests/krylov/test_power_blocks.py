@@ -42,5 +42,5 @@ def test_blocks_have_gradients() -> None:
 
 
 def test_an_order_below_one_is_refused_at_once() -> None:
-    with pytest.raises(UsageError, match="1 block or more; order is 0"):
+    with pytest.raises(UsageError, match="must be at least 1; it is 0"):
         krylov_blocks(PATH, CORNER, 0)

@@ -13,9 +13,9 @@ from kryograph.errors import KryographError, UsageError
 from kryograph.tuning import database as storage
 from kryograph.tuning.database import (
     connect,
-    give_up_killed,
-    opened,
-    quiet,
+    fail_killed_trials,
+    ignore_experimental_warnings,
+    open_database,
     sqlite_address,
     without_password,
 )
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 
 def failure(address: str) -> KryographError:
-    with pytest.raises(KryographError) as caught, opened(address):
+    with pytest.raises(KryographError) as caught, open_database(address):
         pass
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith(".")
@@ -34,9 +34,9 @@ def failure(address: str) -> KryographError:
 
 def test_a_database_is_made_where_there_is_none_with_its_folder(tmp_path: Path) -> None:
     file = tmp_path / "new" / "tuning.sqlite"
-    with opened(sqlite_address(file)) as made:
+    with open_database(sqlite_address(file)) as made:
         optuna.create_study(study_name="a", storage=made)
-    with opened(sqlite_address(file)) as again:
+    with open_database(sqlite_address(file)) as again:
         assert [study.study_name for study in optuna.get_all_study_summaries(again)] == ["a"]
 
 
@@ -75,7 +75,7 @@ def test_a_server_that_cannot_be_reached_is_named_without_the_password(address: 
 
 
 def test_a_password_in_what_the_server_says_is_hidden() -> None:
-    error = storage._said("mysql://me:secret@host/db", ValueError("no secret, no entry."))
+    error = storage._database_error("mysql://me:secret@host/db", ValueError("no secret, no entry."))
     assert "(no ***, no entry)" in str(error)
 
 
@@ -90,18 +90,21 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
 
 def test_a_file_of_another_version_of_optuna_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "tuning.sqlite"
-    with opened(sqlite_address(file)):
+    with open_database(sqlite_address(file)):
         pass
     with sqlite3.connect(file) as database:
         database.execute("update alembic_version set version_num = 'v99.0.0.a'")
     database.close()
     error = failure(sqlite_address(file))
     assert isinstance(error, UsageError)
-    assert "made by another version of Optuna" in str(error)
+    assert "written by another version of Optuna" in str(error)
 
 
 def test_an_error_that_is_not_the_databases_stays_what_it_is(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="mine"), opened(sqlite_address(tmp_path / "a.sqlite")):
+    with (
+        pytest.raises(RuntimeError, match="mine"),
+        open_database(sqlite_address(tmp_path / "a.sqlite")),
+    ):
         raise RuntimeError("mine")
 
 
@@ -109,7 +112,7 @@ def test_a_table_that_is_lost_meanwhile_is_an_error_of_one_sentence(tmp_path: Pa
     file = tmp_path / "tuning.sqlite"
 
     def lose() -> None:
-        with opened(sqlite_address(file)) as made:
+        with open_database(sqlite_address(file)) as made:
             with sqlite3.connect(file) as database:
                 database.execute("drop table studies")
             database.close()
@@ -138,7 +141,7 @@ def test_tables_that_another_process_makes_at_the_same_moment_are_used(
         prepare(*arguments, **options)
 
     monkeypatch.setattr(optuna.storages.RDBStorage, "__init__", second_to_come)
-    with opened(sqlite_address(tmp_path / "a.sqlite")) as made:
+    with open_database(sqlite_address(tmp_path / "a.sqlite")) as made:
         assert optuna.study.get_all_study_names(made) == []
     assert len(calls) == 2
 
@@ -150,13 +153,13 @@ def test_a_trial_that_never_got_settings_is_given_up_after_a_while(
     study = optuna.create_study(storage=made)
     with pytest.warns(UserWarning, match="Heartbeat"):
         study.ask()
-    give_up_killed(study)
+    fail_killed_trials(study)
     assert study.trials[0].state.name == "RUNNING"
     begun = study.trials[0].datetime_start
     assert begun is not None
     assert datetime.now() - begun < timedelta(minutes=5)
-    monkeypatch.setattr(storage, "UNBORN", timedelta(0))
-    give_up_killed(study)
+    monkeypatch.setattr(storage, "START_GRACE", timedelta(0))
+    fail_killed_trials(study)
     assert study.trials[0].state.name == "FAIL"
 
 
@@ -169,19 +172,19 @@ def test_an_address_is_shown_without_its_password() -> None:
 
 def test_no_two_processes_take_the_same_waiting_trial(tmp_path: Path) -> None:
     address = sqlite_address(tmp_path / "s.sqlite")
-    with opened(address) as storage:
+    with open_database(address) as storage:
         study = optuna.create_study(storage=storage, study_name="s")
         for k in range(30):
             study.enqueue_trial({"x": float(k)})
 
     def take() -> None:
-        with opened(address) as storage:
+        with open_database(address) as storage:
             study = optuna.load_study(storage=storage, study_name="s")
-            with quiet():
+            with ignore_experimental_warnings():
                 study.optimize(lambda trial: trial.suggest_float("x", 0, 100), n_trials=10)
 
     children = [forked(take) for _ in range(3)]
     assert [exit_code(child) for child in children] == [0, 0, 0]
-    with opened(address) as storage:
+    with open_database(address) as storage:
         trials = optuna.load_study(storage=storage, study_name="s").trials
     assert sorted(trial.params["x"] for trial in trials) == [float(k) for k in range(30)]

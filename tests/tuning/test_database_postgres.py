@@ -15,7 +15,7 @@ import optuna
 import pytest
 
 from kryograph.errors import KryographError
-from kryograph.tuning.database import opened
+from kryograph.tuning.database import open_database
 from kryograph.tuning.study import SearchBudget, Study
 from tests.tuning.toy_problems import (
     COLUMN,
@@ -90,7 +90,7 @@ def test_two_processes_share_a_study_and_no_trial_is_lost(server: str, tmp_path:
     problem = Meeting("prototypes", COLUMN, on_three_splits(toy()), SHORT, meeting)
 
     def take_part(file: Path) -> None:
-        with opened(server) as database:
+        with open_database(server) as database:
             search = Study(problem, database, "shared")
             search.enqueue(60.0)
             numbers = [tried.number for tried in search.run(SearchBudget(14))]
@@ -100,7 +100,7 @@ def test_two_processes_share_a_study_and_no_trial_is_lost(server: str, tmp_path:
     children = [forked(partial(take_part, file)) for file in files]
     assert [exit_code(child) for child in children] == [0, 0]
     parts = [json.loads(file.read_text()) for file in files]
-    with opened(server) as database:
+    with open_database(server) as database:
         trials = optuna.load_study(study_name="shared", storage=database).trials
     assert {trial.state.name for trial in trials} <= {"COMPLETE", "PRUNED"}
     # Both may see at the same moment that one is missing, and begin it.
@@ -114,6 +114,9 @@ def test_two_processes_share_a_study_and_no_trial_is_lost(server: str, tmp_path:
 
 def test_a_wrong_password_is_not_shown(server: str) -> None:
     wrong = server.replace(SECRET, "wrong-and-secret")
-    with pytest.raises(KryographError, match="password authentication") as caught, opened(wrong):
+    with (
+        pytest.raises(KryographError, match="password authentication") as caught,
+        open_database(wrong),
+    ):
         pass
     assert "wrong-and-secret" not in str(caught.value)

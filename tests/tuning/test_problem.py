@@ -26,17 +26,17 @@ def data() -> Dataset:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_no_lesson_holds_a_test_label(data: Dataset, protocol: str) -> None:
-    for lesson in judged_tasks(data, replace(COLUMN, protocol=protocol), 2):
-        for task in (lesson.task, lesson.judge):
+    for run in judged_tasks(data, replace(COLUMN, protocol=protocol), 2):
+        for task in (run.task, run.judge):
             assert set(task.labels[SPLIT.test].tolist()) == {UNKNOWN}
-        assert lesson.judge.has_validation
-        assert lesson.task.has_validation is (protocol == "validation")
+        assert run.judge.has_validation
+        assert run.task.has_validation is (protocol == "validation")
 
 
 def test_no_split_of_a_table_is_searched_on() -> None:
     data = synthetic_citations(n=1700, classes=2, words=10, seed=0)
     column = Scenario("synthetic", "1%", "validation")
-    searched = {lesson.judge.split.digest for lesson in judged_tasks(data, column, 3)}
+    searched = {run.judge.split.digest for run in judged_tasks(data, column, 3)}
     tables = {data.split("1%", seed=seed).digest for seed in range(10)}
     assert len(searched) == 3
     assert len(tables) == 10
@@ -45,18 +45,18 @@ def test_no_split_of_a_table_is_searched_on() -> None:
 
 def test_all_seeds_share_the_public_split(data: Dataset) -> None:
     made = judged_tasks(data, HIDDEN, 3)
-    assert [lesson.seed for lesson in made] == [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2]
-    assert {lesson.judge.split.digest for lesson in made} == {SPLIT.digest}
+    assert [run.seed for run in made] == [FIRST_SEED, FIRST_SEED + 1, FIRST_SEED + 2]
+    assert {run.judge.split.digest for run in made} == {SPLIT.digest}
 
 
 def test_half_of_the_validation_nodes_stop_a_run_and_the_others_judge_it(data: Dataset) -> None:
     first, second, third = judged_tasks(data, COLUMN, 3)
-    for lesson in (first, second, third):
-        seen, judged = lesson.task.split.validation, lesson.judge.split.validation
+    for run in (first, second, third):
+        seen, judged = run.task.split.validation, run.judge.split.validation
         assert (seen.size, judged.size) == (50, 50)
         assert np.array_equal(np.union1d(seen, judged), SPLIT.validation)
-        assert set(lesson.task.labels[judged].tolist()) == {UNKNOWN}
-        assert np.array_equal(lesson.judge.split.train, SPLIT.train)
+        assert set(run.task.labels[judged].tolist()) == {UNKNOWN}
+        assert np.array_equal(run.judge.split.train, SPLIT.train)
     assert np.array_equal(first.task.split.validation, second.judge.split.validation)
     assert not np.array_equal(first.task.split.validation, third.task.split.validation)
 
@@ -66,34 +66,34 @@ def test_a_noisy_network_gains_nothing_by_the_luck_of_its_epoch(data: Dataset) -
     conditions = Conditions(rule=StopRule(max_epochs=60))
     problem = replace(TuningProblem.of("gcn", data, COLUMN, 6), conditions=conditions)
     honest, own = [], []
-    for lesson in problem.lessons:
-        honest.append(problem.score(method, lesson, lambda epoch: None))
-        fit = method.fit(lesson.task, seed=lesson.seed, conditions=conditions)
+    for run in problem.tasks:
+        honest.append(problem.score(method, run, lambda epoch: None))
+        fit = method.fit(run.task, seed=run.seed, conditions=conditions)
         own.append(fit.validation_accuracy)
     assert np.mean(honest) < np.mean(own) - 0.01
 
 
 def test_a_closed_form_is_run_once_on_what_is_the_same(data: Dataset) -> None:
-    assert len(TuningProblem.of("prototypes", data, HIDDEN, 3).lessons) == 1
-    assert len(TuningProblem.of("prototypes", data, COLUMN, 3).lessons) == 2
-    assert len(TuningProblem.of("gcn", data, COLUMN, 3).lessons) == 3
+    assert len(TuningProblem.of("prototypes", data, HIDDEN, 3).tasks) == 1
+    assert len(TuningProblem.of("prototypes", data, COLUMN, 3).tasks) == 2
+    assert len(TuningProblem.of("gcn", data, COLUMN, 3).tasks) == 3
 
 
 def test_without_validation_the_score_is_that_of_labels_nobody_trained_on(data: Dataset) -> None:
     problem = replace(TuningProblem.of("gcn", data, HIDDEN, 1), conditions=SHORT)
-    [lesson] = problem.lessons
+    [run] = problem.tasks
     method = problem.starts["default"]
-    fit = method.fit(lesson.task, seed=FIRST_SEED, conditions=SHORT)
+    fit = method.fit(run.task, seed=FIRST_SEED, conditions=SHORT)
     assert fit.validation_accuracy is None
     right = fit.probabilities[30:130].argmax(axis=1) == data.labels[30:130]
-    assert problem.score(method, lesson, lambda epoch: None) == np.mean(right)
+    assert problem.score(method, run, lambda epoch: None) == np.mean(right)
 
 
 def test_a_point_of_the_space_is_a_system_and_back(data: Dataset) -> None:
     column = Scenario("cora", "1%", "validation")
     problem = TuningProblem("truncated-krylov", column, judged_tasks(data, COLUMN, 1))
     for method in problem.starts.values():
-        assert problem.made(problem.point(method)) == method
+        assert problem.system_at(problem.point(method)) == method
     assert set(problem.starts) == {"default", "paper"}
     assert problem.starts["paper"].settings.hidden == 4950
 
@@ -112,7 +112,7 @@ def test_what_other_columns_were_tuned_to_is_tried_as_far_as_it_is_in_the_space(
         tuned("gcn", {}),
     )
     problem = TuningProblem.of("prototypes", data, COLUMN, 1, known)
-    [(source, method)] = problem.found_before.items()
+    [(source, method)] = problem.earlier_results.items()
     assert source == "tuned for cora 1%, validation"
     assert method.settings.as_dict()["hops"] == 7
     assert problem.space == TuningProblem.of("prototypes", data, COLUMN, 1).space

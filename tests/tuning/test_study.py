@@ -18,7 +18,7 @@ from kryograph.runs.job import Scenario
 from kryograph.systems import system
 from kryograph.tuning import database as storage_module
 from kryograph.tuning import study as trials_module
-from kryograph.tuning.database import opened, sqlite_address
+from kryograph.tuning.database import open_database, sqlite_address
 from kryograph.tuning.problem import JudgedTask, TuningProblem
 from kryograph.tuning.study import BY, SAMPLERS, SearchBudget, Study, Trial
 from tests.tuning.toy_problems import (
@@ -60,7 +60,9 @@ def begin(tmp_path: Path) -> Iterator[Open]:
     with ExitStack() as stack:
 
         def search(problem: TuningProblem, file: str = "one", name: str = "toy") -> Study:
-            database = stack.enter_context(opened(sqlite_address(tmp_path / f"{file}.sqlite")))
+            database = stack.enter_context(
+                open_database(sqlite_address(tmp_path / f"{file}.sqlite"))
+            )
             # Nothing here needs to survive a power cut, and a busy disk is slow.
             event.listen(database.engine, "connect", _without_waiting)
             database.engine.dispose()
@@ -92,7 +94,7 @@ def test_the_default_settings_are_tried_first_and_the_best_is_found(
     tried = done(search, 18)
     assert [each.number for each in tried] == list(range(18))
     assert [each.source for each in tried] == ["default"] + [None] * 17
-    assert parabola.made(tried[0].values) == parabola.starts["default"]
+    assert parabola.system_at(tried[0].values) == parabola.starts["default"]
     assert tried[0].values["hops"] == 16
     assert tried[0].accuracy == pytest.approx(0.9 - 9 / 50 - 0.01)
     best = search.best()
@@ -106,13 +108,13 @@ def test_the_published_settings_are_tried_next_as_they_are(data: Dataset, begin:
     problem = TuningProblem("linear-snowball", column, on_three_splits(data)[:1], SHORT)
     tried = done(begin(problem), 2)
     assert [each.source for each in tried] == ["default", "paper"]
-    assert problem.made(tried[1].values) == problem.starts["paper"]
+    assert problem.system_at(tried[1].values) == problem.starts["paper"]
     assert problem.starts["paper"].operator == "rw"
     assert problem.starts["paper"].settings.hidden == 128
 
 
 def test_a_gaussian_process_searches_as_well(parabola: Parabola, begin: Open) -> None:
-    search = begin(replace(parabola, lessons=parabola.lessons[:1]))
+    search = begin(replace(parabola, tasks=parabola.tasks[:1]))
     assert len(done(search, 12, sampler="gp")) == 12
     assert abs(search.best()[0].values["hops"] - 7) <= 3
 
@@ -180,8 +182,8 @@ def test_a_run_that_takes_much_longer_than_predicted_is_ended(
     parabola: Parabola, begin: Open
 ) -> None:
     found = (Tuned(system("prototypes", {"hops": 31}), COLUMN, 0.5, "by hand"),)
-    slow = Slow(*(getattr(parabola, name) for name in ("name", "column", "lessons")), known=found)
-    tried = done(begin(slow.asking(["hops=9"])), 5, budget=0.05)
+    slow = Slow(*(getattr(parabola, name) for name in ("name", "scenario", "tasks")), known=found)
+    tried = done(begin(slow.requesting(["hops=9"])), 5, seconds_per_run=0.05)
     assert [each.source for each in tried[:2]] == ["default", "--try 'hops=9'"]
     assert [each.state for each in tried[:2]] == ["complete", "complete"]
     assert tried[2].source == f"tuned for {COLUMN}"
@@ -215,9 +217,7 @@ def test_a_search_that_goes_on_tries_what_it_would_have_tried(
 def test_a_trial_that_diverges_is_recorded_and_not_the_end(
     parabola: Parabola, begin: Open, tmp_path: Path
 ) -> None:
-    problem = Trouble(
-        "prototypes", COLUMN, parabola.lessons, SHORT, tmp_path / "runs", 5, "diverges"
-    )
+    problem = Trouble("prototypes", COLUMN, parabola.tasks, SHORT, tmp_path / "runs", 5, "diverges")
     search = begin(problem)
     tried = done(search, 4)
     assert [each.state for each in tried] == ["complete", "failed", "complete", "complete"]
@@ -230,7 +230,7 @@ def test_ctrl_c_leaves_what_is_finished_and_nothing_running(
     parabola: Parabola, begin: Open, tmp_path: Path
 ) -> None:
     problem = Trouble(
-        "prototypes", COLUMN, parabola.lessons, SHORT, tmp_path / "runs", 8, "is stopped"
+        "prototypes", COLUMN, parabola.tasks, SHORT, tmp_path / "runs", 8, "is stopped"
     )
     with pytest.raises(KeyboardInterrupt):
         done(begin(problem), 6)
@@ -245,10 +245,10 @@ def test_a_trial_whose_process_was_killed_is_failed_by_the_next(
     parabola: Parabola, begin: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = Trouble(
-        "prototypes", COLUMN, parabola.lessons, SHORT, tmp_path / "runs", 5, "is killed"
+        "prototypes", COLUMN, parabola.tasks, SHORT, tmp_path / "runs", 5, "is killed"
     )
     assert exit_code(forked(lambda: done(begin(problem), 4))) == -9
-    monkeypatch.setattr(storage_module, "GRACE", 1)
+    monkeypatch.setattr(storage_module, "HEARTBEAT_GRACE_SECONDS", 1)
     search = begin(problem)
     states = [trial.state.name for trial in search.study.trials]
     assert states[0] == "COMPLETE"
@@ -262,7 +262,7 @@ def test_a_trial_whose_process_was_killed_is_failed_by_the_next(
 def test_what_a_killed_process_left_is_waited_for_and_made_up(
     parabola: Parabola, begin: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage_module, "GRACE", 1)
+    monkeypatch.setattr(storage_module, "HEARTBEAT_GRACE_SECONDS", 1)
     search = begin(parabola)
     other = optuna.load_study(study_name="toy", storage=search.storage)
     with pytest.warns(UserWarning, match="Heartbeat"):
@@ -294,7 +294,7 @@ def test_a_worker_that_dies_is_a_failed_trial_and_the_rest_is_done(
     parabola: Parabola, begin: Open, tmp_path: Path
 ) -> None:
     problem = Trouble(
-        "prototypes", COLUMN, parabola.lessons, SHORT, tmp_path / "runs", 5, "is killed"
+        "prototypes", COLUMN, parabola.tasks, SHORT, tmp_path / "runs", 5, "is killed"
     )
     search = begin(problem)
     epochs: list[int] = []
@@ -313,18 +313,18 @@ def test_a_worker_that_dies_is_a_failed_trial_and_the_rest_is_done(
 def test_settings_over_the_budget_are_not_run(
     data: Dataset, begin: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trials_module, "IN_A_ROW", 3)
+    monkeypatch.setattr(trials_module, "MAX_SKIPPED", 3)
     column = Scenario("cora", "0.5%", "validation")
     problem = TuningProblem("linear-snowball", column, on_three_splits(data)[:1], SHORT)
     search = begin(problem)
     assert search.enqueue(1e-9) == ["paper"]
-    going = search.run(SearchBudget(3, budget=1e-9))
+    going = search.run(SearchBudget(3, seconds_per_run=1e-9))
     assert next(going).source == "default"
     with pytest.raises(UsageError, match=r"3 settings in a row would take over .*--budget"):
         next(going)
     assert (len(search.finished()), search.over_budget()) == (1, 3)
     assert search.enqueue(1e9) == []
-    assert [each.source for each in search.run(SearchBudget(2, budget=1e9))] == ["paper"]
+    assert [each.source for each in search.run(SearchBudget(2, seconds_per_run=1e9))] == ["paper"]
 
 
 # Bad input
@@ -334,8 +334,8 @@ def test_settings_over_the_budget_are_not_run(
     ("change", "what"),
     [
         ({"name": "lp"}, "system or column"),
-        ({"column": replace(COLUMN, protocol="no-validation")}, "system or column"),
-        ({"lessons": ()}, "set of splits"),
+        ({"scenario": replace(COLUMN, protocol="no-validation")}, "system or column"),
+        ({"tasks": ()}, "set of splits"),
     ],
 )
 def test_a_study_of_another_problem_is_refused(

@@ -46,9 +46,9 @@ def on_three_splits(data: Dataset) -> tuple[JudgedTask, ...]:
 class Parabola(TuningProblem):
     """The score is best with 7 hops, a little worse on each split, and needs no training."""
 
-    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, run: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         on_epoch(Epoch(1, 0.0, 0.0, None))
-        return 0.9 - abs(method.settings.hops - 7) / 50 - (lesson.seed - 1000) / 100
+        return 0.9 - abs(method.settings.hops - 7) / 50 - (run.seed - 1000) / 100
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Slow(Parabola):
     def seconds(self, values: Mapping[str, Any]) -> float | None:
         return 0.0
 
-    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, run: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         time.sleep(0.2)
-        return super().score(method, lesson, on_epoch)
+        return super().score(method, run, on_epoch)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Trouble(Parabola):
     at: int = 0
     what: str = "diverges"
 
-    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, run: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         with self.file.open("a") as file:
             file.write(".")
         if self.file.stat().st_size == self.at:
@@ -84,7 +84,7 @@ class Trouble(Parabola):
                 wait_for_heartbeat(self.file.with_name("one.sqlite"))
                 os.kill(os.getpid(), signal.SIGKILL)
                 time.sleep(60)
-        return super().score(method, lesson, on_epoch)
+        return super().score(method, run, on_epoch)
 
 
 def wait_for_heartbeat(database: Path) -> None:
@@ -101,11 +101,11 @@ class Meeting(Parabola):
 
     folder: Path = Path("meeting")
 
-    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
+    def score(self, method: System, run: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
         (self.folder / str(os.getpid())).touch()
         while len(list(self.folder.iterdir())) < 2:
             time.sleep(0.01)
-        return super().score(method, lesson, on_epoch)
+        return super().score(method, run, on_epoch)
 
 
 def forked(work: Callable[[], object]) -> int:

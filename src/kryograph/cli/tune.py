@@ -24,7 +24,7 @@ from kryograph.runs.job import Scenario
 from kryograph.runs.workers import cores
 from kryograph.systems.settings import parsed
 from kryograph.text import duration, parse_duration, percent
-from kryograph.tuning.database import opened, sqlite_address, without_password
+from kryograph.tuning.database import open_database, sqlite_address, without_password
 from kryograph.tuning.problem import FIRST_SEED, TuningProblem
 from kryograph.tuning.study import SearchBudget, Study, Trial
 
@@ -108,12 +108,12 @@ def tune(
     at_once = cores() if jobs is None else jobs
     data = load(dataset, data_dir=data_dir, notify=note)
     known = read_tuned(tuned_file(store))
-    problem = TuningProblem.of(system_name, data, column, seeds, known).asking(tries or ())
+    problem = TuningProblem.of(system_name, data, column, seeds, known).requesting(tries or ())
     stay = parsed(problem.space, fix or (), problem.defaults)
     limits = parse_duration(timeout), parse_duration(budget)
     effort = SearchBudget(trials, *limits, sampler, at_once, stay)
     address = storage or sqlite_address(store.parent / "tuning.sqlite")
-    with opened(address) as database:
+    with open_database(address) as database:
         search = Study(problem, database, study or f"{system_name}, {column}")
         note(f"Study {search.name!r} in {without_password(address)}.")
         added = _run(search, effort)
@@ -127,10 +127,10 @@ def _run(search: Study, effort: SearchBudget) -> int:
     """Do the trials that are missing, and say how it goes; how many were done here."""
     there = search.finished()
     note(f"Trials: {len(there)} are there, {max(effort.trials - len(there), 0)} to do.")
-    for source in search.enqueue(effort.budget):
+    for source in search.enqueue(effort.seconds_per_run):
         note(
             f"The settings {source!r} are not tried: a run is predicted to take over "
-            f"{duration(effort.budget)} (--budget)."
+            f"{duration(effort.seconds_per_run)} (--budget)."
         )
     begun, added, waiting = time.monotonic(), 0, False
 
@@ -193,7 +193,7 @@ class TuneResult:
             "dataset": column.dataset,
             "split": column.split,
             "protocol": column.protocol,
-            "seeds": [lesson.seed for lesson in self.search.problem.lessons],
+            "seeds": [lesson.seed for lesson in self.search.problem.tasks],
             "trials": self.counts,
             "winner": self._trial(self.best[0]),
             "default": self._start("default"),
@@ -208,7 +208,7 @@ class TuneResult:
         return self._trial(tried) if tried else None
 
     def _trial(self, tried: Trial) -> dict[str, Any]:
-        method = self.search.problem.made(tried.values)
+        method = self.search.problem.system_at(tried.values)
         return {
             "number": tried.number,
             "source": tried.source or "search",
@@ -230,8 +230,8 @@ def _found(search: Study, effort: SearchBudget, added: int, store: Path) -> Tune
     states = [tried.state for tried in finished]
     counts = {state: states.count(state) for state in ("complete", "pruned", "failed")}
     counts |= {"over_budget": search.over_budget(), "here": added}
-    problem, column = search.problem, search.problem.column
-    runs = len(problem.lessons)
+    problem, column = search.problem, search.problem.scenario
+    runs = len(problem.tasks)
     provenance = (
         f"{_command(problem, effort)}: {effort.sampler}, {len(finished)} trials "
         f"({counts['pruned']} pruned, {counts['failed']} failed), each on {runs} "
@@ -243,14 +243,16 @@ def _found(search: Study, effort: SearchBudget, added: int, store: Path) -> Tune
         best,
         {tried.source: tried for tried in reversed(best) if tried.source in problem.starts},
         counts,
-        Tuned(problem.made(best[0].values), column, best[0].accuracy, provenance, column.split),
+        Tuned(
+            problem.system_at(best[0].values), column, best[0].accuracy, provenance, column.split
+        ),
         tuned_file(store),
     )
 
 
 def _command(problem: TuningProblem, effort: SearchBudget) -> str:
     """What leads to the same search; where its trials are kept is nobody else's business."""
-    column = problem.column
+    column = problem.scenario
     split = (
         f"--split {column.split}"
         if column.split == PUBLIC
@@ -260,10 +262,10 @@ def _command(problem: TuningProblem, effort: SearchBudget) -> str:
     )
     return (
         f"kryograph tune {problem.name} --dataset {column.dataset} {split} "
-        f"--protocol {column.protocol} --trials {effort.trials} --seeds {len(problem.lessons)} "
-        f"--sampler {effort.sampler} --budget {effort.budget:g}s"
+        f"--protocol {column.protocol} --trials {effort.trials} --seeds {len(problem.tasks)} "
+        f"--sampler {effort.sampler} --budget {effort.seconds_per_run:g}s"
         + "".join(f" --fix {name}={value}" for name, value in effort.fixed.items())
-        + "".join(f" {source}" for source in problem.asked)
+        + "".join(f" {source}" for source in problem.requested)
     )
 
 
@@ -274,7 +276,7 @@ def _show(found: TuneResult, as_json: bool) -> None:
     problem = found.search.problem
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found.counts.items())
     out.print(
-        f"[bold]{problem.name}[/] on [bold]{problem.column}[/]; trials: {counts}", soft_wrap=True
+        f"[bold]{problem.name}[/] on [bold]{problem.scenario}[/]; trials: {counts}", soft_wrap=True
     )
     kept = [*found.best[:TRIALS_SHOWN]]
     kept += [tried for tried in found.starts.values() if tried not in kept]

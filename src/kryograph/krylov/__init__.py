@@ -1,7 +1,8 @@
 """Numerics of block Krylov spaces: inner products, bases, the grade, and g(L)X.
 
-Everything takes an operator or a matrix (torch, NumPy or SciPy, sparse or dense) and tensors or
-arrays, and answers in kind. `kryograph.krylov.lanczos` is the one for networks, with gradients.
+All functions take L as an operator or a matrix (torch, NumPy or SciPy, sparse or dense) and X as a
+tensor or an array; results have the kind and precision of X. `kryograph.krylov.lanczos`, which is
+used by networks, takes tensors only and has gradients.
 """
 
 from kryograph.krylov.bases import BlockBasis, arnoldi, block_lanczos, gamma, grade

@@ -1,14 +1,14 @@
 """Analytic functions g for g(L)X: on eigenvalues, on a small matrix, and as a power series.
 
-===========================  =============================  ==========================
-g                            written                        power series about 0
-===========================  =============================  ==========================
-exp(x)                       `"exp"`                        always
-1 / (x + c)                  `"inverse"`, `inverse(c)`      |x| < |c|
-p(x) / q(x)                  `rational(p, q)`               up to q's nearest root
-Σ c_k T_k(x)                 `chebyshev(c, interval)`       ends, it is a polynomial
-any function of an array     the function itself            not known
-===========================  =============================  ==========================
+===========================  =============================  ===============================
+g                            argument                       power series about 0 converges
+===========================  =============================  ===============================
+exp(x)                       `"exp"`                        everywhere
+1 / (x + c)                  `"inverse"`, `inverse(c)`      for |x| < |c|
+p(x) / q(x)                  `rational(p, q)`               up to the nearest root of q
+Σ c_k T_k(x)                 `chebyshev(c, interval)`       everywhere (a polynomial)
+any function of an array     the function itself            series not known
+===========================  =============================  ===============================
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from kryograph.errors import UsageError, unknown
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
-WORST_EIGENVECTORS = 1e6
-"""Beyond this condition number eigenvectors are no basis to compute in."""
+LARGEST_CONDITION = 1e6
+"""Condition number of eigenvectors beyond which a matrix function is not computed by them."""
 
 
 @dataclass(frozen=True)
 class Filter:
-    """An analytic function.
+    """An analytic function g.
 
     Attributes:
-        name: How it is written.
-        values: g at many numbers.
-        of_matrix: g of a small matrix that need not be symmetric.
-        series: Its Taylor coefficients about 0, or None if they are not known.
+        name: The expression that builds it, for messages.
+        values: Evaluates g at an array of numbers.
+        of_matrix: Evaluates g at a small matrix that need not be symmetric.
+        series: Iterates over the Taylor coefficients about 0; None if they are not known.
 
     >>> rational([1.0], [1.0, -1.0]).values(np.array([0.0, 0.5])).tolist()
     [1.0, 2.0]
@@ -54,11 +54,11 @@ class Filter:
 
 
 Analytic: TypeAlias = Filter | str | Callable[[Any], Any]
-"""What g may be: a filter, the name of one, or a function of an array of eigenvalues."""
+"""Types of g: a filter, the name of a filter, or a function of an array of eigenvalues."""
 
 
 def inverse(shift: float = 0.0) -> Filter:
-    """1 / (x + shift): the solution Y of (L + shift I) Y = X."""
+    """The function 1 / (x + shift); g(L)X solves (L + shift I) Y = X."""
 
     def series() -> Iterator[float]:
         return ((-1) ** n / shift ** (n + 1) for n in count())
@@ -72,7 +72,7 @@ def inverse(shift: float = 0.0) -> Filter:
 
 
 def rational(numerator: Sequence[float], denominator: Sequence[float] = (1.0,)) -> Filter:
-    """p(x) / q(x), both given by their coefficients, that of x⁰ first.
+    """The function p(x) / q(x); both polynomials by their coefficients, the constant one first.
 
     >>> [a for a, _ in zip(rational([1.0], [1.0, -0.5]).series(), range(3))]
     [1.0, 0.5, 0.25]
@@ -81,32 +81,32 @@ def rational(numerator: Sequence[float], denominator: Sequence[float] = (1.0,)) 
     if not q.coef.any():
         raise UsageError("The denominator of a rational function must not be zero.")
 
-    def series() -> Iterator[float]:
-        # p = q · Σ a_n xⁿ, solved for one coefficient after the other.
-        found: list[float] = []
+    def coefficients() -> Iterator[float]:
+        # p = q · Σ a_n xⁿ is solved for one coefficient after the other.
+        series: list[float] = []
         for n in count():
             if len(q.coef) == 1 and n >= len(p.coef):
                 return
-            known = sum(q.coef[k] * found[n - k] for k in range(1, min(n, q.degree()) + 1))
-            found.append(float(((p.coef[n] if n < len(p.coef) else 0.0) - known) / q.coef[0]))
-            yield found[-1]
+            known = sum(q.coef[k] * series[n - k] for k in range(1, min(n, q.degree()) + 1))
+            series.append(float(((p.coef[n] if n < len(p.coef) else 0.0) - known) / q.coef[0]))
+            yield series[-1]
 
     def of_matrix(h: FloatArray) -> Any:
         return np.linalg.solve(_horner(q, h), _horner(p, h))
 
     name = f"rational({p.coef.tolist()}, {q.coef.tolist()})"
-    return Filter(name, lambda x: p(x) / q(x), of_matrix, series if q.coef[0] else None)
+    return Filter(name, lambda x: p(x) / q(x), of_matrix, coefficients if q.coef[0] else None)
 
 
 def chebyshev(coefficients: Sequence[float], interval: tuple[float, float] = (-1.0, 1.0)) -> Filter:
-    """Σ c_k T_k(t), where t runs from -1 to 1 as x runs through the interval.
+    """The function Σ c_k T_k(t), where t runs from -1 to 1 as x runs through the interval.
 
     >>> chebyshev([0.0, 0.0, 1.0]).values(np.array([0.0, 1.0])).tolist()
     [-1.0, 1.0]
     """
     c, (low, high) = _coefficients(coefficients, "A Chebyshev series"), interval
     if not low < high:
-        raise UsageError(f"An interval runs from a number to a larger one; got {interval}.")
+        raise UsageError(f"The interval must run from a number to a larger one; it is {interval}.")
     middle, half = (low + high) / 2, (high - low) / 2
 
     def of_matrix(h: FloatArray) -> Any:
@@ -131,7 +131,7 @@ def chebyshev(coefficients: Sequence[float], interval: tuple[float, float] = (-1
 
 
 def as_filter(g: Analytic) -> Filter:
-    """A filter, the one of that name, or one made of a function."""
+    """Convert a name or a function to a filter; a filter is returned as it is."""
     if isinstance(g, Filter):
         return g
     if callable(g):
@@ -151,30 +151,31 @@ FILTERS: dict[str, Filter] = {
 }
 
 
-def _coefficients(given: Sequence[float], what: str) -> FloatArray:
-    numbers = np.asarray(given, dtype=np.float64)
+def _coefficients(coefficients: Sequence[float], what: str) -> FloatArray:
+    numbers = np.asarray(coefficients, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size or not np.isfinite(numbers).all():
-        raise UsageError(f"{what} is given by 1 or more finite coefficients; got {given}.")
+        raise UsageError(f"{what} needs 1 or more finite coefficients; they are {coefficients}.")
     return numbers
 
 
 def _horner(polynomial: Polynomial, h: FloatArray) -> FloatArray:
-    found: FloatArray = np.zeros_like(h)
+    """Evaluate a polynomial at a matrix by Horner's rule."""
+    value: FloatArray = np.zeros_like(h)
     for a in polynomial.coef[::-1]:
-        found = found @ h + a * np.eye(len(h))
-    return found
+        value = value @ h + a * np.eye(len(h))
+    return value
 
 
 def _through_eigenvectors(g: Callable[[Any], Any]) -> Callable[[FloatArray], Any]:
-    """g of a matrix whose eigenvalues are real and whose eigenvectors are a fair basis."""
+    """Evaluate g at matrices with real eigenvalues and well-conditioned eigenvectors."""
 
     def of_matrix(h: FloatArray) -> Any:
         values, vectors = np.linalg.eig(h)
-        fair = np.abs(values.imag).max() <= 1e-10 * np.abs(values).max()
-        if not fair or np.linalg.cond(vectors) > WORST_EIGENVECTORS:
+        real = np.abs(values.imag).max() <= 1e-10 * np.abs(values).max()
+        if not real or np.linalg.cond(vectors) > LARGEST_CONDITION:
             raise UsageError(
-                "A function given by its values needs an L with real eigenvalues and independent "
-                "eigenvectors: take the operator sym, or a named function."
+                "A function of eigenvalues needs an L with real eigenvalues and independent "
+                "eigenvectors: use the operator sym, or a named function."
             )
         return ((vectors * g(values.real)) @ np.linalg.inv(vectors)).real
 

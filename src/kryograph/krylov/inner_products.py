@@ -1,17 +1,16 @@
 """Block inner products (the paper's definition 1): maps of two block vectors into an algebra S.
 
-===================  ==============================  ===================  =========================
-name                 ⟨X, Y⟩                          S                    what it is
-===================  ==============================  ===================  =========================
-`CLASSICAL`          Xᵀ Y                            all F × F matrices   every column sees all
-`GLOBAL`             trace(Xᵀ Y) / F · I             multiples of I       one vector of N F numbers
-`LOOP_INTERCHANGE`   diag(Xᵀ Y)                      diagonal matrices    F vectors on their own
-===================  ==============================  ===================  =========================
+===================  ==================  ==================  ======================================
+name                 ⟨X, Y⟩              S                   batch B × n × r of X
+===================  ==================  ==================  ======================================
+`CLASSICAL`          Xᵀ Y                all F × F matrices  1 × N × F: X itself
+`GLOBAL`             trace(Xᵀ Y) / F I   multiples of I      1 × N F × 1: one vector of all numbers
+`LOOP_INTERCHANGE`   diag(Xᵀ Y)          diagonal matrices   F × N × 1: each column on its own
+===================  ==================  ==================  ======================================
 
-The last column is how they are computed: each is the classical product of the same numbers,
-arranged as a batch of B block vectors n × r. So one algorithm serves all three.
-
-The trace is divided by F, so that all three are the identity where X has orthonormal columns.
+Each of them is the classical product of the numbers of X and Y, arranged as the batch in the last
+column, so that one algorithm serves all three. The trace is divided by F, so that ⟨X, X⟩ is the
+identity for all three if X has orthonormal columns.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from kryograph.errors import UsageError, unknown
 from kryograph.krylov.inputs import A
 
 STRETCH = 8192
-"""Rows to a stretch: a product of tall thin matrices is a sum over stretches that fit a cache."""
+"""Rows of a stretch: a product of tall matrices is computed as a sum over stretches in cache."""
 
 
 class BlockInnerProduct(ABC):
-    """A block inner product.
+    """A block inner product, as a map from block vectors to batches of matrices and back.
 
     Attributes:
-        name: What it is called.
-        algebra: What S is, in words.
+        name: Name for `product=` arguments.
+        algebra: Description of the algebra S.
 
     >>> x = np.array([[1.0, 1.0], [0.0, 2.0]])
     >>> for product in INNER_PRODUCTS.values():
@@ -49,27 +48,27 @@ class BlockInnerProduct(ABC):
     algebra: str
 
     def inner(self, X: A, Y: A) -> A:
-        """⟨X, Y⟩, an F × F matrix in S."""
+        """Compute ⟨X, Y⟩, an F × F matrix in S."""
         x, y = _tensor(X), _tensor(Y)
         if x.shape != y.shape or x.ndim != 2:
             raise UsageError(
                 f"An inner product needs two matrices of one shape; they are {tuple(x.shape)} "
                 f"and {tuple(y.shape)}."
             )
-        found: A = _like(X, self.matrix(gram(self.parts(x), self.parts(y)), x.shape[1]))
-        return found
+        product: A = _like(X, self.matrix(gram(self.as_batch(x), self.as_batch(y)), x.shape[1]))
+        return product
 
     def norm(self, X: A) -> float:
-        """√trace⟨X, X⟩: the Frobenius norm, whichever the product."""
+        """Compute √trace⟨X, X⟩, which is the Frobenius norm for all three inner products."""
         return float(torch.linalg.matrix_norm(_tensor(X)))
 
     def normaliser(self, X: A) -> A:
-        """N(X) in S with X = Y N(X) and ⟨Y, Y⟩ = I, for X of full rank."""
+        """Compute N(X) in S with X = Y N(X) and ⟨Y, Y⟩ = I, for X of full rank."""
         x = _tensor(X)
-        _, r = torch.linalg.qr(self.parts(x))
+        _, r = torch.linalg.qr(self.as_batch(x))
         sign = torch.where(r.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(r.dtype)
-        found: A = _like(X, self.matrix(sign[..., None] * r, x.shape[1]))
-        return found
+        normaliser: A = _like(X, self.matrix(sign[..., None] * r, x.shape[1]))
+        return normaliser
 
     def contains(self, C: A) -> bool:
         """Whether an F × F matrix lies in S, exactly."""
@@ -77,20 +76,23 @@ class BlockInnerProduct(ABC):
         return torch.equal(c, self.matrix(self._numbers(c), c.shape[-1]))
 
     @abstractmethod
-    def parts(self, x: Tensor) -> Tensor:
-        """A block vector N × F as a batch B × n × r."""
+    def as_batch(self, x: Tensor) -> Tensor:
+        """Arrange a block vector N × F as a batch B × n × r."""
 
     @abstractmethod
-    def whole(self, parts: Tensor, width: int) -> Tensor:
-        """A batch as a block vector; `width` is F."""
+    def from_batch(self, batch: Tensor, width: int) -> Tensor:
+        """Arrange a batch B × n × r as a block vector N × F, where F is `width`.
+
+        For the classical product the result is narrower than F if the batch is.
+        """
 
     @abstractmethod
     def matrix(self, numbers: Tensor, width: int) -> Tensor:
-        """A batch B × (j r) × (k r) as (j F) × (k F): blocks that lie in S."""
+        """Arrange a batch B × (j r) × (k r) as j × k blocks in S, a matrix (j F) × (k F)."""
 
     @abstractmethod
     def _numbers(self, c: Tensor) -> Tensor:
-        """What of an F × F matrix lies in S, as a batch."""
+        """The component in S of an F × F matrix, as a batch B × r × r."""
 
 
 class Classical(BlockInnerProduct):
@@ -98,16 +100,13 @@ class Classical(BlockInnerProduct):
 
     name, algebra = "classical", "all F × F matrices"
 
-    def parts(self, x: Tensor) -> Tensor:
-        """One matrix."""
+    def as_batch(self, x: Tensor) -> Tensor:
         return x[None]
 
-    def whole(self, parts: Tensor, width: int) -> Tensor:
-        """The matrix; narrower than F where directions were given up."""
-        return parts[0]
+    def from_batch(self, batch: Tensor, width: int) -> Tensor:
+        return batch[0]
 
     def matrix(self, numbers: Tensor, width: int) -> Tensor:
-        """The matrix as it is."""
         return numbers[0]
 
     def _numbers(self, c: Tensor) -> Tensor:
@@ -119,16 +118,14 @@ class Global(BlockInnerProduct):
 
     name, algebra = "global", "multiples of the identity"
 
-    def parts(self, x: Tensor) -> Tensor:
-        """One vector of all numbers, so scaled that its length squared is trace / F."""
+    def as_batch(self, x: Tensor) -> Tensor:
+        # The scale makes the squared length of the vector trace(Xᵀ X) / F.
         return x.reshape(1, -1, 1).div(x.shape[1] ** 0.5)
 
-    def whole(self, parts: Tensor, width: int) -> Tensor:
-        """The numbers as a matrix again."""
-        return parts.reshape(-1, width).mul(width**0.5)
+    def from_batch(self, batch: Tensor, width: int) -> Tensor:
+        return batch.reshape(-1, width).mul(width**0.5)
 
     def matrix(self, numbers: Tensor, width: int) -> Tensor:
-        """Each number times the identity."""
         return torch.kron(numbers[0], torch.eye(width).to(numbers))
 
     def _numbers(self, c: Tensor) -> Tensor:
@@ -140,16 +137,14 @@ class LoopInterchange(BlockInnerProduct):
 
     name, algebra = "loop-interchange", "diagonal matrices"
 
-    def parts(self, x: Tensor) -> Tensor:
-        """F vectors."""
+    def as_batch(self, x: Tensor) -> Tensor:
         return x.T.contiguous()[..., None]
 
-    def whole(self, parts: Tensor, width: int) -> Tensor:
-        """The vectors as columns."""
-        return parts[..., 0].T.contiguous()
+    def from_batch(self, batch: Tensor, width: int) -> Tensor:
+        return batch[..., 0].T.contiguous()
 
     def matrix(self, numbers: Tensor, width: int) -> Tensor:
-        """The numbers of one place in all vectors, on a diagonal."""
+        # Entry (j, k) of every vector's matrix goes to the diagonal of block (j, k).
         _, rows, columns = numbers.shape
         blocks = torch.diag_embed(numbers.permute(1, 2, 0))
         return blocks.permute(0, 2, 1, 3).reshape(rows * width, columns * width)
@@ -165,7 +160,7 @@ INNER_PRODUCTS: dict[str, BlockInnerProduct] = {
 
 
 def as_inner_product(product: BlockInnerProduct | str) -> BlockInnerProduct:
-    """A product, or the one of that name."""
+    """Look up an inner product by its name; an inner product is returned as it is."""
     if isinstance(product, BlockInnerProduct):
         return product
     if product not in INNER_PRODUCTS:
@@ -174,20 +169,22 @@ def as_inner_product(product: BlockInnerProduct | str) -> BlockInnerProduct:
 
 
 def gram(x: Tensor, y: Tensor) -> Tensor:
-    """Xᵀ Y of two batches of tall thin matrices: B × n × r, B × n × q → B × r × q."""
+    """Compute Xᵀ Y for two batches of tall matrices: B × n × r, B × n × q → B × r × q."""
     n, r = x.shape[1:]
     if len(x) > 1 or r == 1 or n <= STRETCH:
         return x.mT @ y
-    # Over the long side BLAS uses one core, and misses its cache; over stretches it does not.
-    whole = n // STRETCH * STRETCH
-    a, b = (z[0, :whole].reshape(-1, STRETCH, z.shape[-1]) for z in (x, y))
-    found: Tensor = (a.mT @ b).sum(dim=0, keepdim=True)
-    return found.baddbmm_(x[:, whole:].mT, y[:, whole:])
+    # One product over the long side uses one core and misses the cache; a batch of stretches
+    # uses all cores and fits the cache.
+    even = n // STRETCH * STRETCH
+    a, b = (z[0, :even].reshape(-1, STRETCH, z.shape[-1]) for z in (x, y))
+    total: Tensor = (a.mT @ b).sum(dim=0, keepdim=True)
+    return total.baddbmm_(x[:, even:].mT, y[:, even:])
 
 
 def _tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else torch.from_numpy(np.array(x))
 
 
-def _like(given: Any, found: Tensor) -> Any:
-    return found if isinstance(given, Tensor) else found.numpy()
+def _like(x: Any, result: Tensor) -> Any:
+    """Convert a result to the kind of `x`: a tensor or an array."""
+    return result if isinstance(x, Tensor) else result.numpy()

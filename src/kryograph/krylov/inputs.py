@@ -1,7 +1,7 @@
-"""What comes in, L and X of any kind, as float64 on one device; and the answer as X came.
+"""Conversion of L and X of any kind to float64 on one device, and of results to the kind of X.
 
-The numerics run in float64 whatever comes in: inner products of single-precision columns would
-lose the digits that decide on a rank. What comes in decides what counts as rounding, though:
+All computations are in float64, because inner products of single-precision columns lose the digits
+that decide on a rank. The precision of the input still decides what counts as rounding:
 eigenvalues that are equal in float64 differ by 1e-7 in a matrix that was rounded to float32.
 """
 
@@ -22,36 +22,37 @@ from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
 
 LinearMap: TypeAlias = Operator | SparseMatrix | Tensor | npt.NDArray[Any] | sp.sparray
-"""What L may be: an operator, or a square matrix of torch, NumPy or SciPy, sparse or dense."""
+"""Types of L: an operator, or a square matrix of torch, NumPy or SciPy, sparse or dense."""
 
 A = TypeVar("A", Tensor, npt.NDArray[Any])
-"""What X is, and hence the answer: a tensor or an array."""
+"""Type of X and therefore of the result: a tensor or an array."""
 
-ASYMMETRY = 8
-"""Entries (i, j) and (j, i) may differ by so many units in the last place of the largest one."""
+ASYMMETRY_UNITS = 8
+"""Largest difference of the entries (i, j) and (j, i) of a symmetric L, in roundings of the
+largest entry."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """L and X, checked.
+    """L and X after all checks, in float64.
 
     Attributes:
-        matrix: N × N in float64, sparse or dense.
-        x: N × F in float64, a copy.
-        eps: The rounding of the coarser of the two, as they came.
-        given: X, as it came.
-        known_symmetric: What an operator says of itself; None if nobody has said.
+        matrix: L, N × N, sparse or dense.
+        x: A copy of X, N × F.
+        eps: Relative rounding error of the less precise of the two inputs.
+        original: X as the caller passed it.
+        known_symmetric: Whether L is symmetric, if L is an operator; None for other matrices.
     """
 
     matrix: SparseMatrix | Tensor
     x: Tensor
     eps: float
-    given: Any
+    original: Any
     known_symmetric: bool | None
 
     @classmethod
     def of(cls, L: LinearMap, X: Any) -> Pair:
-        """Check both, and see that they match."""
+        """Convert and check both; raise a `UsageError` if they are not finite or do not match."""
         x, x_eps = _features(X)
         matrix, eps, symmetric = _matrix(L, x.device)
         if matrix.shape[0] != matrix.shape[1]:
@@ -62,36 +63,36 @@ class Pair:
             )
         entries = matrix.values if isinstance(matrix, SparseMatrix) else matrix
         for name, values in (("L", entries), ("X", x)):
-            # A sum is cheaper than looking at each, and finite only where they all are.
+            # A finite sum is cheaper to compute and implies finite entries.
             if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
                 raise UsageError(f"{name} has entries that are not finite: remove them first.")
         return cls(matrix, x, max(eps, x_eps), X, symmetric)
 
     def times(self, x: Tensor) -> Tensor:
-        """L X."""
+        """Compute the product L X."""
         if isinstance(self.matrix, SparseMatrix):
             return self.matrix.product(x)
         return self.matrix @ x
 
     def back(self, y: Tensor) -> Any:
-        """A tensor as X came: its kind and its type of numbers; a column as a vector, if X is."""
-        given = self.given
-        if getattr(given, "ndim", 2) == 1 and y.ndim == 2 and y.shape[1] == 1:
+        """Convert a result to the kind and precision of X; one column to a vector if X is one."""
+        original = self.original
+        if getattr(original, "ndim", 2) == 1 and y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]
-        if isinstance(given, Tensor | SparseMatrix):
-            return y.to(given.dtype if given.dtype.is_floating_point else torch.float64)
-        kind = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
-        return y.cpu().numpy().astype(_floating(kind), copy=False)
+        if isinstance(original, Tensor | SparseMatrix):
+            return y.to(original.dtype if original.dtype.is_floating_point else torch.float64)
+        dtype = original.dtype if hasattr(original, "dtype") else np.asarray(original).dtype
+        return y.cpu().numpy().astype(_floating(dtype), copy=False)
 
     @cached_property
     def largest(self) -> float:
-        """The largest entry of L: no more than its spectral norm."""
+        """Largest absolute entry of L, a lower bound of its spectral norm."""
         entries = self.matrix.values if isinstance(self.matrix, SparseMatrix) else self.matrix
         return float(entries.abs().max()) if entries.numel() else 0.0
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether L is symmetric, up to rounding."""
+        """Whether L is symmetric up to rounding."""
         if self.known_symmetric is not None:
             return self.known_symmetric
         if isinstance(self.matrix, SparseMatrix):
@@ -99,19 +100,19 @@ class Pair:
             gap = float(abs(matrix - matrix.T.tocsr()).max()) if matrix.nnz else 0.0
         else:
             gap = float((self.matrix - self.matrix.T).abs().max())
-        return gap <= ASYMMETRY * self.eps * self.largest
+        return gap <= ASYMMETRY_UNITS * self.eps * self.largest
 
     def require_symmetric(self) -> None:
-        """Lanczos needs a symmetric L."""
+        """Raise a `UsageError` unless L is symmetric; the Lanczos process needs it."""
         if not self.symmetric:
             raise UsageError(
-                "Lanczos needs a symmetric L, and this one is not: take the operator sym, "
+                "Lanczos needs a symmetric L, and this L is not: use the operator sym, "
                 "or the Arnoldi process."
             )
 
 
 def _features(X: Any) -> tuple[Tensor, float]:
-    """X as N × F numbers, and their rounding."""
+    """Convert X to N × F in float64; also its relative rounding error."""
     if isinstance(X, SparseMatrix):
         X = X.to_dense()
     if isinstance(X, Tensor):
@@ -128,7 +129,7 @@ def _features(X: Any) -> tuple[Tensor, float]:
 
 
 def _matrix(L: LinearMap, device: torch.device) -> tuple[SparseMatrix | Tensor, float, bool | None]:
-    """L in float64, its rounding, and whether it is symmetric, if it says so."""
+    """Convert L to float64; also its relative rounding error and the symmetry of an operator."""
     if isinstance(L, Operator):
         return L.tensor(torch.float64, device), float(np.finfo(np.float64).eps), L.symmetric
     if isinstance(L, SparseMatrix):
@@ -160,7 +161,7 @@ def _sparse(matrix: Any, device: torch.device) -> tuple[SparseMatrix, float, Non
 
 
 def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of numbers that an answer has: whole numbers become float64."""
+    """Floating-point type of a result for an input of type `dtype`; integers become float64."""
     if dtype.kind not in "fiu":
         raise UsageError(f"L and X must hold real numbers; one of them holds {dtype}.")
     return dtype if dtype.kind == "f" else np.dtype(np.float64)

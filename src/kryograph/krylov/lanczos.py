@@ -1,20 +1,20 @@
-r"""Parts: the components of a graph, and sums over each of them by constant sparse products.
-
-A sparse symmetric matrix whose entries have gradients, and an operator made symmetric.
-
-Lanczos: an orthonormal basis of a Krylov space, and a symmetric matrix seen in it.
+r"""Lanczos in every connected component at once, with gradients with respect to the matrix.
 
 .. math::
     \beta_j q_{j+1} = S q_j - \alpha_j q_j - \beta_{j-1} q_{j-1}, \quad
     Q = [q_1, \dots, q_K], \quad T = Q^T S Q
 
-Each component of the graph has a Krylov space of its own: one start vector is cut into its parts,
-and the steps are taken in all of them at once. A single space would waste its dimensions on the
-eigenvalue 1, which every component has, and carry features from one component to another.
+Each component of the graph has a Krylov space of its own: the start vector is restricted to every
+component, and a step is taken in all of them at once. A single space would waste its dimensions on
+the eigenvalue 1, which every component has, and carry features from one component to another.
 
-This differs from the textbook in that (1) every new vector is made orthogonal to all before it,
-twice; (2) where a space is exhausted, the remaining vectors are zero and `Basis.steps` says how
-many there are; (3) T is what the recurrence says, with gradients with respect to S.
+This differs from the textbook in three points. (1) Every new vector is orthogonalised against all
+earlier ones, twice. (2) When a space is exhausted, its remaining vectors are zero, and
+`Basis.steps` holds their number. (3) T is computed from the coefficients of the recurrence, with
+gradients with respect to S.
+
+`Weighted` is a symmetric sparse matrix whose entries have gradients, and `symmetric` makes an
+operator symmetric by a similarity transformation.
 """
 
 from __future__ import annotations
@@ -32,16 +32,25 @@ from kryograph.errors import UsageError
 from kryograph.operators import Operator
 from kryograph.sparse import SparseMatrix
 
+BREAKDOWN = 1e-4
+"""Fraction of the largest ‖S q‖ so far below which β ends a space, as in LanczosNet's code."""
+
+
+class Multiplies(Protocol):
+    """A symmetric matrix that can be multiplied by a tensor."""
+
+    def __matmul__(self, x: Tensor, /) -> Tensor: ...
+
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """Sets of nodes that no entry of a matrix connects, in the order of their size.
+    """The connected components of a matrix, sorted by size.
 
     Attributes:
-        indicator: P × N; row p has ones at the nodes of part p.
-        order: All nodes, part by part.
-        place: Where each node is in that order.
-        groups: How many parts there are of each size, and the size.
+        indicator: P × N; row p has ones at the nodes of component p.
+        order: All nodes, component by component.
+        position: The index of each node in `order`.
+        groups: For each size, the number of components of this size, and the size.
 
     >>> two = Components.of(sp.csr_array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
     >>> two.groups, two.order.tolist()
@@ -50,22 +59,22 @@ class Components:
 
     indicator: SparseMatrix
     order: Tensor
-    place: Tensor
+    position: Tensor
     groups: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(cls, matrix: sp.csr_array, device: torch.device | str = "cpu") -> Components:
-        """The components of a matrix."""
+        """Find the components of a matrix; directions of entries are ignored."""
         n = matrix.shape[0]
-        count, found = sp.csgraph.connected_components(matrix, directed=False)
-        sizes = np.bincount(found, minlength=count)
-        # Parts of one size lie side by side, so that they are a batch without padding.
+        count, component_of = sp.csgraph.connected_components(matrix, directed=False)
+        sizes = np.bincount(component_of, minlength=count)
+        # Components of one size are adjacent, so that they form a batch without padding.
         rank = np.empty(count, dtype=np.int64)
         rank[np.argsort(sizes, kind="stable")] = np.arange(count)
-        part = rank[found]
-        ones = sp.csr_array((np.ones(n), (part, np.arange(n))), shape=(count, n))
+        component = rank[component_of]
+        ones = sp.csr_array((np.ones(n), (component, np.arange(n))), shape=(count, n))
         size, times = np.unique(sizes, return_counts=True)
-        order = np.argsort(part, kind="stable")
+        order = np.argsort(component, kind="stable")
         return cls(
             SparseMatrix.from_scipy(ones, dtype=torch.float64, device=device),
             torch.from_numpy(order).to(device),
@@ -75,44 +84,45 @@ class Components:
 
     @property
     def count(self) -> int:
-        """P, the number of parts."""
+        """The number P of components."""
         return self.indicator.shape[0]
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum of the nodes' rows in each part, in float64: N × d → P × d."""
+        """Sum the rows of the nodes of each component, in float64: N × d → P × d."""
         return self.indicator @ values
 
     def spread(self, values: Tensor) -> Tensor:
-        """Each part's row for all of its nodes: P × d → N × d."""
+        """Copy the row of each component to all of its nodes: P × d → N × d."""
         return self.indicator.T @ values
 
     def project(self, q: Tensor, z: Tensor) -> Tensor:
-        """Qᵀ Z in each part: (N × K), (N × d) → P × K × d."""
+        """Compute Qᵀ Z in each component: (N × K), (N × d) → P × K × d."""
         pairs = zip(self._batches(q), self._batches(z), strict=True)
         return torch.cat([one.mT @ other for one, other in pairs])
 
     def expand(self, q: Tensor, c: Tensor) -> Tensor:
-        """Q C in each part: (N × K), (P × K × d) → N × d."""
+        """Compute Q C in each component: (N × K), (P × K × d) → N × d."""
         counts = [count for count, _ in self.groups]
         pairs = zip(self._batches(q), torch.split(c, counts), strict=True)
-        return self._moved(torch.cat([(one @ other).flatten(0, 1) for one, other in pairs]), False)
+        product = torch.cat([(one @ other).flatten(0, 1) for one, other in pairs])
+        return self._permute(product, self.position, self.order)
 
     def _batches(self, x: Tensor) -> list[Tensor]:
+        """Arrange the rows of the nodes as one batch per size of a component."""
         lengths = [count * size for count, size in self.groups]
-        pieces = torch.split(self._moved(x, True), lengths)
+        pieces = torch.split(self._permute(x, self.order, self.position), lengths)
         shapes = zip(pieces, self.groups, strict=True)
         return [piece.view(count, size, -1) for piece, (count, size) in shapes]
 
-    def _moved(self, x: Tensor, there: bool) -> Tensor:
+    def _permute(self, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
         if self.count == 1:
             return x
-        pair = (self.order, self.place) if there else (self.place, self.order)
-        moved: Tensor = _Permuted.apply(x, *pair)  # type: ignore[no-untyped-call]
-        return moved
+        permuted: Tensor = _Permuted.apply(x, order, inverse)  # type: ignore[no-untyped-call]
+        return permuted
 
 
 class _Permuted(torch.autograd.Function):
-    """Rows in another order. torch's own gradient would add them up one by one."""
+    """Rows in another order. The gradient of torch's indexing would add up rows one by one."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, order: Tensor, inverse: Tensor) -> Tensor:
@@ -122,23 +132,123 @@ class _Permuted(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         order, inverse = ctx.saved_tensors
-        back: Tensor = _Permuted.apply(gradient, inverse, order)  # type: ignore[no-untyped-call]
-        return back, None, None
+        for_x: Tensor = _Permuted.apply(gradient, inverse, order)  # type: ignore[no-untyped-call]
+        return for_x, None, None
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """The result of `lanczos`: Q and T of every component.
+
+    Attributes:
+        q: Q, N × K; in each component orthonormal columns, then zeros.
+        t: T, P × K × K; in each component a tridiagonal matrix, then zeros.
+        steps: Number of steps made in each component, P; the grade, if it is less than K.
+        components: The connected components of the matrix.
+    """
+
+    q: Tensor
+    t: Tensor
+    steps: Tensor
+    components: Components
+    _powers: dict[tuple[int, ...], Tensor] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def ritz(self) -> tuple[Tensor, Tensor]:
+        """Eigenvalues (P × K) and eigenvectors (P × K × K) of T, without gradients.
+
+        Beyond the grade T and therefore the further eigenvalues are zero.
+        """
+        values, vectors = torch.linalg.eigh(self.t.detach())
+        return values, vectors
+
+    def powers(self, exponents: tuple[int, ...]) -> Tensor:
+        """Compute T^t for E exponents t, P × E × K × K, once for all layers of a network."""
+        if exponents not in self._powers:
+            powers = [torch.linalg.matrix_power(self.t, t) for t in exponents]
+            self._powers[exponents] = torch.stack(powers, dim=1)
+        return self._powers[exponents]
+
+    def project(self, z: Tensor) -> Tensor:
+        """Compute Qᵀ Z in each component: N × d → P × K × d."""
+        return self.components.project(self.q.to(z.dtype), z)
+
+    def expand(self, c: Tensor) -> Tensor:
+        """Compute Q C in each component: P × K × d → N × d."""
+        return self.components.expand(self.q.to(c.dtype), c)
+
+
+def lanczos(
+    S: Multiplies,
+    start: Tensor,
+    steps: int,
+    components: Components,
+    *,
+    tolerance: float = BREAKDOWN,
+) -> Basis:
+    """Make K steps of Lanczos in every connected component at once.
+
+    Args:
+        S: A symmetric matrix that multiplies float64 tensors.
+        start: N numbers in float64. A component where they are all zero makes no step.
+        steps: The number K of steps.
+        components: The connected components of S.
+        tolerance: Size of β, relative to S, below which it counts as zero.
+
+    >>> import scipy.sparse as sp
+    >>> from kryograph.data import toy
+    >>> from kryograph.operators import operator
+    >>> L = operator(toy.complete(5))
+    >>> start = torch.arange(5, dtype=torch.float64)
+    >>> lanczos(L, start, 4, Components.of(L.matrix)).steps.tolist()
+    [2]
+    """
+    column, norm = _unit(start[:, None], components, start.new_zeros(components.count, 1))
+    columns, norms, diagonal = [column], [norm], []
+    size = torch.zeros_like(norm)
+    for step in range(steps):
+        w = S @ columns[-1]
+        diagonal.append(components.sum(columns[-1] * w))
+        if step == steps - 1:
+            break
+        with torch.no_grad():
+            size = torch.maximum(size, components.sum(w * w).sqrt())
+        earlier = torch.cat(columns, dim=1)
+        for _ in range(2):
+            w = w - (earlier * components.spread(components.sum(earlier * w))).sum(
+                dim=1, keepdim=True
+            )
+        column, norm = _unit(w, components, tolerance * size)
+        columns.append(column)
+        norms.append(norm)
+    alpha, beta = torch.cat(diagonal, dim=1), torch.cat(norms, dim=1)
+    off = torch.diag_embed(beta[:, 1:], offset=1)
+    t = torch.diag_embed(alpha) + off + off.mT
+    return Basis(torch.cat(columns, dim=1), t, (beta > 0).sum(dim=1), components)
+
+
+def _unit(w: Tensor, components: Components, floor: Tensor) -> tuple[Tensor, Tensor]:
+    """Scale w to length one in each component; also the lengths, zero where not above `floor`."""
+    square = components.sum(w * w)
+    alive = square > floor**2
+    # The gradient of the root of zero is infinite, and NaN when it is multiplied by zero.
+    length = torch.where(alive, square, 1.0).sqrt()
+    return w * components.spread(alive / length), length * alive
 
 
 class Weighted:
-    """Entries in the places of a symmetric pattern: A X, with gradients for both.
+    """A symmetric sparse matrix A; products A X have gradients for its entries and for X.
 
     Args:
-        pattern: Where the entries are.
-        values: The entries, row by row; (i, j) and (j, i) must be equal.
+        pattern: A matrix with the same sparsity pattern.
+        values: The entries in the order of the rows; (i, j) and (j, i) must be equal.
     """
 
     def __init__(self, pattern: SparseMatrix, values: Tensor) -> None:
         self.pattern, self.values = pattern, values
 
     def __matmul__(self, x: Tensor, /) -> Tensor:
-        # Mixed precision stops here: there is no sparse kernel below float32.
+        # bfloat16 is multiplied in float32, because no sparse kernel takes bfloat16.
         exact = x.to(torch.float64 if x.dtype == torch.float64 else torch.float32)
         product: Tensor = _WeightedProduct.apply(  # type: ignore[no-untyped-call]
             self.values.to(exact.dtype), exact, self.pattern
@@ -147,7 +257,7 @@ class Weighted:
 
 
 class _WeightedProduct(torch.autograd.Function):
-    """A X; the gradient of entry (i, j) is the product of row i of dY with row j of X."""
+    """A X. The gradient of entry (i, j) is the inner product of row i of dY and row j of X."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, x: Tensor, pattern: SparseMatrix) -> Tensor:
@@ -169,132 +279,32 @@ class _WeightedProduct(torch.autograd.Function):
 
 
 def _sampled(pattern: SparseMatrix, left: Tensor, right: Tensor) -> Tensor:
-    """The entries of left rightᵀ in the places of a pattern; no other is computed."""
-    found = torch.sparse.sampled_addmm(
+    """Compute only those entries of left rightᵀ that belong to a sparsity pattern."""
+    product = torch.sparse.sampled_addmm(
         pattern._matrix, left.contiguous(), right.contiguous().mT, beta=0.0
     )
-    values: Tensor = found.values()
+    values: Tensor = product.values()
     return values
 
 
 def symmetric(L: Operator) -> tuple[Operator, Tensor | None]:
-    """S and c with L = diag(c)⁻¹ S diag(c); c is None where L is symmetric as it is.
+    """Find a symmetric S and c with L = diag(c)⁻¹ S diag(c); c is None if L is symmetric.
 
-    D̃⁻¹ Ã is D̃^{-1/2} Ã D̃^{-1/2} seen through D̃^{1/2}, and its diagonal is D̃⁻¹.
+    For L = D̃⁻¹ Ã, S is D̃^{-1/2} Ã D̃^{-1/2} and c is D̃^{1/2}; the diagonal of L is D̃⁻¹.
+
+    Raises:
+        UsageError: If there is no such S, because the graph is directed or L is a Laplacian.
     """
     if L.symmetric:
         return L, None
     diagonal = L.matrix.diagonal()
     if (diagonal > 0).all():
         scale = diagonal**-0.5
-        turned = sp.csr_array(sp.diags_array(scale) @ L.matrix @ sp.diags_array(1 / scale))
-        gap = abs(turned - turned.T)
+        similar = sp.csr_array(sp.diags_array(scale) @ L.matrix @ sp.diags_array(1 / scale))
+        gap = abs(similar - similar.T)
         if gap.max() <= 1e-12:
-            # Equal to the last digit, so that the transpose is the matrix itself.
-            even = sp.csr_array((turned + turned.T) / 2)
-            even.sort_indices()
-            return Operator(f"symmetric {L.name}", even, symmetric=True), torch.from_numpy(scale)
-    raise UsageError("Lanczos needs a graph without one-way edges, and the operator sym or rw.")
-
-
-BREAKDOWN = 1e-4
-"""β below this share of the largest ‖S q‖ so far ends a space; LanczosNet's code has it, too."""
-
-
-class Multiplies(Protocol):
-    """A symmetric matrix, as far as it is needed here."""
-
-    def __matmul__(self, x: Tensor, /) -> Tensor: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Basis:
-    """What Lanczos found.
-
-    Attributes:
-        q: N × K; in each part orthonormal columns, then zeros.
-        t: P × K × K, tridiagonal, then zeros.
-        steps: How many steps were possible in each part: the grade, if less than K.
-        parts: The parts.
-    """
-
-    q: Tensor
-    t: Tensor
-    steps: Tensor
-    parts: Components
-    _powers: dict[tuple[int, ...], Tensor] = field(default_factory=dict, repr=False)
-
-    @cached_property
-    def ritz(self) -> tuple[Tensor, Tensor]:
-        """Eigenvalues (P × K) and eigenvectors (P × K × K) of T. Not for gradients.
-
-        Beyond the grade T is zero, and so are the further eigenvalues.
-        """
-        values, vectors = torch.linalg.eigh(self.t.detach())
-        return values, vectors
-
-    def powers(self, exponents: tuple[int, ...]) -> Tensor:
-        """T^t for each exponent: P × E × K × K. All layers of a network share them."""
-        if exponents not in self._powers:
-            made = [torch.linalg.matrix_power(self.t, t) for t in exponents]
-            self._powers[exponents] = torch.stack(made, dim=1)
-        return self._powers[exponents]
-
-    def project(self, z: Tensor) -> Tensor:
-        """Qᵀ Z in each part: N × d → P × K × d."""
-        return self.parts.project(self.q.to(z.dtype), z)
-
-    def expand(self, c: Tensor) -> Tensor:
-        """Q C in each part: P × K × d → N × d."""
-        return self.parts.expand(self.q.to(c.dtype), c)
-
-
-def lanczos(
-    S: Multiplies, start: Tensor, steps: int, parts: Components, *, tolerance: float = BREAKDOWN
-) -> Basis:
-    """K steps of Lanczos in every part of the graph at once.
-
-    Args:
-        S: Symmetric; multiplies float64.
-        start: N numbers, in float64. A part where they are zero takes no step.
-        steps: K.
-        parts: What S does not connect.
-        tolerance: Below which β, relative to S, counts as zero.
-
-    >>> import scipy.sparse as sp
-    >>> from kryograph.data import toy
-    >>> from kryograph.operators import operator
-    >>> L = operator(toy.complete(5))
-    >>> start = torch.arange(5, dtype=torch.float64)
-    >>> lanczos(L, start, 4, Components.of(L.matrix)).steps.tolist()
-    [2]
-    """
-    column, norm = _unit(start[:, None], parts, start.new_zeros(parts.count, 1))
-    columns, norms, diagonal = [column], [norm], []
-    size = torch.zeros_like(norm)
-    for step in range(steps):
-        w = S @ columns[-1]
-        diagonal.append(parts.sum(columns[-1] * w))
-        if step == steps - 1:
-            break
-        with torch.no_grad():
-            size = torch.maximum(size, parts.sum(w * w).sqrt())
-        earlier = torch.cat(columns, dim=1)
-        for _ in range(2):
-            w = w - (earlier * parts.spread(parts.sum(earlier * w))).sum(dim=1, keepdim=True)
-        column, norm = _unit(w, parts, tolerance * size)
-        columns.append(column)
-        norms.append(norm)
-    alpha, beta = torch.cat(diagonal, dim=1), torch.cat(norms, dim=1)
-    off = torch.diag_embed(beta[:, 1:], offset=1)
-    t = torch.diag_embed(alpha) + off + off.mT
-    return Basis(torch.cat(columns, dim=1), t, (beta > 0).sum(dim=1), parts)
-
-
-def _unit(w: Tensor, parts: Components, floor: Tensor) -> tuple[Tensor, Tensor]:
-    """w at length one in each part, and its length; zeros where the length is not above a floor."""
-    square = parts.sum(w * w)
-    alive = square > floor**2
-    # The root of zero has no gradient, not even one that is multiplied by zero afterwards.
-    length = torch.where(alive, square, 1.0).sqrt()
-    return w * parts.spread(alive / length), length * alive
+            # The mean is exactly symmetric, so that the matrix is its own transpose.
+            exact = sp.csr_array((similar + similar.T) / 2)
+            exact.sort_indices()
+            return Operator(f"symmetric {L.name}", exact, symmetric=True), torch.from_numpy(scale)
+    raise UsageError("Lanczos needs a graph without one-way edges and the operator sym or rw.")

@@ -27,15 +27,15 @@ def krylov_blocks(
 
 
 def krylov_blocks(L: Any, X: Any, order: int) -> Iterator[Any]:
-    """The blocks X, LX, …, L^{order-1} X of the block Krylov matrix K_order(L, X), one by one.
+    """Iterate over the blocks X, LX, …, L^{order-1} X of the block Krylov matrix K_order(L, X).
 
-    They come from repeated products, L(L(LX)), never from powers of L, in X's own precision, and
-    they have gradients where X is a tensor that has.
+    They are computed by repeated products, L(L(LX)), never from powers of L, in the precision of
+    X, and have gradients if X is a tensor with gradients.
 
     Args:
         L: An operator or a square matrix; a NumPy array takes a matrix of NumPy or SciPy.
         X: N × F; a sparse tensor matrix becomes dense.
-        order: Number m of blocks, X itself included.
+        order: Number m of blocks including X itself; at least 1.
 
     >>> import torch
     >>> from kryograph.data import toy
@@ -45,7 +45,7 @@ def krylov_blocks(L: Any, X: Any, order: int) -> Iterator[Any]:
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [2.0, 2.0, 1.0]]
     """
     if order < 1:
-        raise UsageError(f"A block Krylov matrix has 1 block or more; order is {order}.")
+        raise UsageError(f"The order of a block Krylov matrix must be at least 1; it is {order}.")
     return _blocks(L, X.to_dense() if isinstance(X, SparseMatrix) else X, order)
 
 

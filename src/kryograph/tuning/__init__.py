@@ -1,1 +1,1 @@
-"""Tuning: Bayesian optimisation of settings on validation labels, in studies that go on."""
+"""Search for settings by Bayesian optimisation on validation labels, in resumable studies."""

@@ -1,8 +1,8 @@
-"""Studies of Optuna in a database: a SQLite file, or a server that many machines share.
+"""Databases for Optuna studies: a SQLite file, or a server that several machines share.
 
-Whatever is wrong with a database is said in a sentence, without the password that its address may
-hold. Running trials have a heartbeat there: one whose process was killed stops having it, and is
-then marked as failed by whichever process goes on.
+Errors of a database become sentences without the password that its address may contain. A running
+trial writes a heartbeat to the database. If its process is killed, the heartbeat stops, and the
+next process that uses the study marks the trial as failed.
 """
 
 from __future__ import annotations
@@ -14,42 +14,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import optuna
+import sqlalchemy
+from optuna.exceptions import StorageInternalError
+from optuna.trial import TrialState
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, IntegrityError, NoSuchModuleError, SQLAlchemyError
 
 from kryograph.errors import KryographError, UsageError
 
-if TYPE_CHECKING:
-    import optuna
-    import sqlalchemy
+HEARTBEAT_SECONDS = 5
+"""Time between two heartbeats of a running trial."""
 
-HEARTBEAT = 5
-"""Seconds between two signs of life of a running trial."""
+HEARTBEAT_GRACE_SECONDS = 30
+"""Time without a heartbeat after which a trial is marked as failed."""
 
-GRACE = 30
-"""After how many seconds without one a trial is given up."""
+START_GRACE = timedelta(minutes=10)
+"""Time after which a trial is marked as failed that has neither settings nor a heartbeat."""
 
-UNBORN = timedelta(minutes=10)
-"""After what time a trial is given up that was begun but got neither settings nor a heartbeat."""
-
-ATTEMPTS = 5
-"""How often to try to prepare a database that others prepare, too."""
+PREPARE_ATTEMPTS = 5
+"""Number of attempts to create tables that another process may be creating too."""
 
 DATABASE_TIMEOUT_SECONDS = 60
-"""For how many seconds one process waits while another writes to a SQLite file."""
+"""Time for which a process waits while another one writes to a SQLite file."""
 
 
 def sqlite_address(path: Path) -> str:
-    """Of a file, in the form that databases are named in."""
+    """The address of a SQLite file as SQLAlchemy writes it."""
     return f"sqlite:///{path.absolute()}"
 
 
 @contextmanager
-def opened(address: str) -> Iterator[optuna.storages.RDBStorage]:
-    """The database of that address, prepared for studies, closed afterwards.
+def open_database(address: str) -> Iterator[optuna.storages.RDBStorage]:
+    """Open a database, create the tables of Optuna if needed, and close it after the block.
 
-    Inside of the block, too, errors of the database become sentences.
+    Errors of the database become sentences, inside the block too.
     """
-    with explained(address):
+    with explain_errors(address):
         storage = connect(address)
         try:
             yield storage
@@ -59,159 +61,140 @@ def opened(address: str) -> Iterator[optuna.storages.RDBStorage]:
 
 
 def connect(address: str) -> optuna.storages.RDBStorage:
-    """The same without an end, for a process that ends itself."""
-    import optuna  # half a second, which other commands need not wait
-    from sqlalchemy.engine import make_url
-    from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-
+    """Open a database without closing it, for a worker process; errors are not explained."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     url = make_url(address)
-    if url.drivername == "postgresql":  # which driver that means depends on SQLAlchemy's version
+    if url.drivername == "postgresql":  # the default driver depends on the version of SQLAlchemy
         url = url.set(drivername="postgresql+psycopg")
     options = {}
     if url.get_backend_name() == "sqlite":
         if url.database:
             Path(url.database).parent.mkdir(parents=True, exist_ok=True)
         options = {"connect_args": {"timeout": DATABASE_TIMEOUT_SECONDS}}
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, PREPARE_ATTEMPTS + 1):
         try:
-            with quiet():
+            with ignore_experimental_warnings():
                 storage = optuna.storages.RDBStorage(
                     url.render_as_string(hide_password=False),
                     engine_kwargs=options,
-                    heartbeat_interval=HEARTBEAT,
-                    grace_period=GRACE,
+                    heartbeat_interval=HEARTBEAT_SECONDS,
+                    grace_period=HEARTBEAT_GRACE_SECONDS,
                 )
             if options:
-                _one_at_a_time(storage.engine)
+                _begin_with_write_lock(storage.engine)
             return storage
         except SQLAlchemyError as error:
-            # Another process makes the same tables, or their first rows, at the same moment.
-            same = isinstance(error, IntegrityError) or "already exists" in str(error)
-            if not same or attempt == ATTEMPTS:
+            # Another process may create the same tables, or their first rows, at this moment.
+            concurrent = isinstance(error, IntegrityError) or "already exists" in str(error)
+            if not concurrent or attempt == PREPARE_ATTEMPTS:
                 raise
             time.sleep(1)
     raise AssertionError
 
 
-def _one_at_a_time(engine: sqlalchemy.Engine) -> None:
-    """Let a transaction on a SQLite file begin with the right to write.
+def _begin_with_write_lock(engine: sqlalchemy.Engine) -> None:
+    """Make every transaction on a SQLite file take the write lock when it begins.
 
-    Optuna locks the row of a waiting trial before it takes it. SQLite has no such lock: two
-    processes would read that it is free, and both run it.
+    Optuna locks the row of a waiting trial before it takes the trial. SQLite has no row locks, so
+    that two processes could both read that a trial is free, and both run it.
     """
-    from sqlalchemy import event
 
-    def connected(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # Python is not to begin transactions by itself
+    def on_connect(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # keeps Python from beginning transactions itself
 
-    def begun(connection: sqlalchemy.Connection) -> None:
+    def on_begin(connection: sqlalchemy.Connection) -> None:
         connection.exec_driver_sql("begin immediate")
 
-    event.listen(engine, "connect", connected)
-    event.listen(engine, "begin", begun)
+    sqlalchemy.event.listen(engine, "connect", on_connect)
+    sqlalchemy.event.listen(engine, "begin", on_begin)
     engine.dispose()
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
-    """Without Optuna's remark that heartbeats are new."""
-    import optuna
-
+def ignore_experimental_warnings() -> Iterator[None]:
+    """Ignore Optuna's warnings that heartbeats and Gaussian processes are experimental."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         yield
 
 
-def give_up_killed(study: optuna.Study) -> None:
-    """Mark those running trials as failed whose processes are no more."""
-    import optuna
-
-    with quiet():
+def fail_killed_trials(study: optuna.Study) -> None:
+    """Mark running trials as failed whose process no longer exists."""
+    with ignore_experimental_warnings():
         optuna.storages.fail_stale_trials(study)
-    for trial in study.get_trials(deepcopy=False, states=[optuna.trial.TrialState.RUNNING]):
-        begun = trial.datetime_start
-        if not trial.params and begun is not None and datetime.now() - begun > UNBORN:
-            study.tell(trial.number, state=optuna.trial.TrialState.FAIL, skip_if_finished=True)
+    for trial in study.get_trials(deepcopy=False, states=[TrialState.RUNNING]):
+        start = trial.datetime_start
+        if not trial.params and start is not None and datetime.now() - start > START_GRACE:
+            study.tell(trial.number, state=TrialState.FAIL, skip_if_finished=True)
 
 
 @contextmanager
-def explained(address: str) -> Iterator[None]:
-    """Errors of a database as sentences."""
-    import optuna
-    from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-
+def explain_errors(address: str) -> Iterator[None]:
+    """Turn errors of a database into sentences that do not contain its password."""
     try:
         yield
     except (ArgumentError, NoSuchModuleError):
         raise UsageError(
             f"--storage takes the address of a database, such as sqlite:///tuning.sqlite or "
-            f"postgresql://user:password@host/name; {_kind(address)} is not known."
+            f"postgresql://user:password@host/name; {_scheme(address)} is not known."
         ) from None
     except ImportError:
         raise UsageError(
-            f"There is no driver for {_kind(address)} databases: install one, such as "
+            f"There is no driver for {_scheme(address)} databases: install one, such as "
             "`pip install 'kryograph[postgres]'` for PostgreSQL or `pip install pymysql` for "
             "MySQL (mysql+pymysql://…)."
         ) from None
-    except (SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise _said(address, error) from None
+    except (SQLAlchemyError, StorageInternalError) as error:
+        raise _database_error(address, error) from None
     except RuntimeError as error:
-        # Optuna's own check of the layout; other errors are not the database's.
+        # Optuna reports a layout of another version in this way; other errors are not its own.
         if "optuna storage upgrade" not in str(error) and "version" not in str(error):
             raise
         raise UsageError(
-            f"{without_password(address)} was made by another version of Optuna: name another "
-            "database with "
-            "--storage, or see `optuna storage upgrade`."
+            f"{without_password(address)} was written by another version of Optuna: name another "
+            "database with --storage, or see `optuna storage upgrade`."
         ) from None
 
 
-def _said(address: str, error: BaseException) -> KryographError:
-    """What a database said, as a sentence."""
+def _database_error(address: str, error: BaseException) -> KryographError:
+    """Build the error for what a database reported, without the password of its address."""
     root: BaseException = error
     while (inner := getattr(root, "orig", None) or root.__cause__) is not None:
         root = inner
     reason = (" ".join(str(root).split()) or type(root).__name__)[:300].rstrip(".")
-    for secret in _passwords(address):
-        reason = reason.replace(secret, "***")
+    for password in _passwords(address):
+        reason = reason.replace(password, "***")
+    name = without_password(address)
     if isinstance(root, sqlite3.DatabaseError) and not isinstance(root, sqlite3.OperationalError):
         return UsageError(
-            f"{without_password(address)} is damaged or not a database ({reason}): move it "
-            "away, or name "
-            "another with --storage."
+            f"{name} is damaged or not a database ({reason}): move it away, or name another "
+            "database with --storage."
         )
     if isinstance(root, sqlite3.OperationalError) and "full" in reason:
         return KryographError(
-            f"The disk is full: make room, and go on; {without_password(address)} is whole."
+            f"The disk is full: make room and repeat the command; {name} is undamaged."
         )
     return KryographError(
-        f"The database {without_password(address)} cannot be used ({reason}): check --storage, "
-        "and that the "
-        "server runs."
+        f"The database {name} cannot be used ({reason}): check --storage, and that the server runs."
     )
 
 
 def without_password(address: str) -> str:
-    """An address without its password, which may stand in its query, too.
+    """An address for messages: without its password and its query, which may contain one too.
 
-    >>> without_password("postgresql://me:secret@host/db")
+    >>> without_password("postgresql://me:secret@host/db?password=secret")
     'postgresql://me:***@host/db'
     """
-    from sqlalchemy.engine import make_url
-
     return make_url(address).set(query={}).render_as_string(hide_password=True)
 
 
 def _passwords(address: str) -> list[str]:
-    from sqlalchemy.engine import make_url
-
     url = make_url(address)
-    given = [url.password, *url.normalized_query.get("password", ())]
-    return [str(each) for each in given if each]
+    candidates = [url.password, *url.normalized_query.get("password", ())]
+    return [str(password) for password in candidates if password]
 
 
-def _kind(address: str) -> str:
-    """What is before "://", which is all that can be shown of an address that is not understood."""
-    kind, separator, _ = address.partition("://")
-    return repr(kind) if separator else "that"
+def _scheme(address: str) -> str:
+    """The part before "://": the only part of an invalid address that is safe to show."""
+    scheme, separator, _ = address.partition("://")
+    return repr(scheme) if separator else "that"

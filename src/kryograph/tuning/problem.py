@@ -1,6 +1,6 @@
-"""What is searched: the settings of a system for a column, and the runs that they are tried on.
+"""A tuning problem: the settings of a system for a scenario, and the tasks they are scored on.
 
-Once the tasks are made, no label of a test node can be reached: see `lessons`.
+Once the tasks are built, nothing in a search can reach the label of a test node.
 """
 
 from __future__ import annotations
@@ -28,42 +28,40 @@ from kryograph.training.stopping import RULES
 from kryograph.tuning.space import search_space
 
 FIRST_SEED = 1000
-"""Searches are made with this seed and those after it, tables with 0, 1, …: no split is in both."""
+"""First seed of the splits of a search. Result tables use 0, 1, …, so that no split is in both."""
 
 
 @dataclass(frozen=True)
 class JudgedTask:
-    """One run of a trial: what is learned, the task whose validation labels judge it, the seed.
-
-    The two have no validation label in common."""
+    """One run of a trial: `task` is trained on, and `judge` has other validation labels."""
 
     task: Task
     judge: Task
+    """The same graph and training nodes; its validation labels score the result."""
     seed: int
+    """Seed of the split, of the initial weights and of dropout."""
 
 
-def judged_tasks(dataset: Dataset, column: Scenario, seeds: int) -> tuple[JudgedTask, ...]:
-    """The runs of every trial. They hold tasks, which have no test labels; nothing after does."""
+def judged_tasks(dataset: Dataset, scenario: Scenario, seeds: int) -> tuple[JudgedTask, ...]:
+    """Build the runs of every trial, one per seed; they hold no test labels."""
     if seeds < 1:
         raise UsageError(f"--seeds must be at least 1; it is {seeds}.")
-    made = []
+    tasks = []
     for seed in range(FIRST_SEED, FIRST_SEED + seeds):
-        split = dataset.split(column.split, seed=seed)
-        if column.protocol == "validation":
-            seen, judged = _halves(split, seed)
-            made.append(JudgedTask(dataset.task(seen), dataset.task(judged), seed))
+        split = dataset.split(scenario.split, seed=seed)
+        if scenario.protocol == "validation":
+            trained, judged = (dataset.task(half) for half in _halves(split, seed))
         else:
-            made.append(
-                JudgedTask(dataset.task(split, validation=False), dataset.task(split), seed)
-            )
-    return tuple(made)
+            trained, judged = dataset.task(split, validation=False), dataset.task(split)
+        tasks.append(JudgedTask(trained, judged, seed))
+    return tuple(tasks)
 
 
 def _halves(split: Split, seed: int) -> tuple[Split, Split]:
-    """The split with half of its validation nodes, and with the others.
+    """Two copies of a split, each with one half of its validation nodes.
 
-    Were a run judged by the nodes that chose its epoch, those settings would win whose accuracy
-    varies most from epoch to epoch. Two seeds share a partition, and swap the halves.
+    If the nodes that choose the epoch of a run also scored it, a search would prefer settings whose
+    accuracy varies most between epochs. Seeds 2 k and 2 k + 1 swap the two halves.
     """
     nodes = np.random.default_rng(seed // 2).permutation(split.validation)
     halves = replace(split, validation=nodes[::2]), replace(split, validation=nodes[1::2])
@@ -72,119 +70,116 @@ def _halves(split: Split, seed: int) -> tuple[Split, Split]:
 
 @dataclass(frozen=True)
 class TuningProblem:
-    """What is searched: the settings of a system for a column.
+    """A search for settings of a system that are good in a scenario.
 
     Args:
-        name: The system.
-        column: For which its settings are to be good.
-        lessons: On which they are tried.
-        conditions: How a run is trained; that of the tables.
-        known: What earlier searches found, for this column or for others.
-        asked: What a person wants to be tried, by its source; see `asking`.
+        name: The name of the system.
+        scenario: The scenario that the settings are searched for.
+        tasks: The runs of every trial.
+        conditions: Stop rule, device and precision of every run; by default those of the tables.
+        known: Results of earlier searches, for this scenario or for others.
+        requested: Systems that the user wants to be tried, by their source; see `requesting`.
     """
 
     name: str
-    column: Scenario
-    lessons: tuple[JudgedTask, ...]
+    scenario: Scenario
+    tasks: tuple[JudgedTask, ...]
     conditions: Conditions = field(default_factory=lambda: Conditions(RULES[STOP]))
     known: tuple[Tuned, ...] = field(default=(), kw_only=True)
-    asked: Mapping[str, System] = field(default_factory=dict, kw_only=True)
+    requested: Mapping[str, System] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def of(
         cls,
         name: str,
         dataset: Dataset,
-        column: Scenario,
+        scenario: Scenario,
         seeds: int,
         known: tuple[Tuned, ...] = (),
     ) -> TuningProblem:
-        """The problem of a data set; where all runs would be the same, there is one of each."""
+        """Build the problem of a data set with one run per seed, but no two equal runs."""
         if name not in SYSTEMS:
             raise unknown("system", name, SYSTEMS)
-        alike = column.split == PUBLIC and not SYSTEMS[name].uses_seed
-        different = 2 if column.protocol == "validation" else 1  # halves, if there are any
-        made = judged_tasks(dataset, column, min(seeds, different) if alike else seeds)
-        return cls(name, column, made, known=known)
+        if scenario.split == PUBLIC and not SYSTEMS[name].uses_seed:
+            # Only the halves of the validation nodes differ, if the protocol divides them.
+            seeds = min(seeds, 2 if scenario.protocol == "validation" else 1)
+        return cls(name, scenario, judged_tasks(dataset, scenario, seeds), known=known)
 
-    def asking(self, texts: Iterable[str]) -> TuningProblem:
-        """The same, with settings such as "lr=0.01,layers=2" to be tried; else the default's."""
+    def requesting(self, texts: Iterable[str]) -> TuningProblem:
+        """Copy the problem with settings to try, such as "lr=0.01,layers=2"; others are default."""
         default = self.point(self.starts["default"])
-        asked = {
-            f"--try {text!r}": self.made(
+        requested = {
+            f"--try {text!r}": self.system_at(
                 default | parsed(self.space, text.split(","), self.defaults)
             )
             for text in texts
         }
-        return replace(self, asked=asked)
+        return replace(self, requested=requested)
 
     @property
     def defaults(self) -> Settings:
-        """What the space varies."""
+        """The default settings of the system."""
         return SYSTEMS[self.name].settings_type()
 
     @cached_property
     def starts(self) -> dict[str, System]:
-        """What is tried first, by its source: nothing that is found may be worse."""
-        row = find_published(self.name, self.column)
+        """The systems that are tried first, "default" and "paper"; the result is at least as good."""
+        row = find_published(self.name, self.scenario)
         paper = {"paper": system(self.name, row.settings, operator=row.operator)} if row else {}
         return {"default": system(self.name)} | paper
 
     @cached_property
     def space(self) -> dict[str, SearchValues]:
-        """Where to look; all that is tried first lies in it."""
+        """The search space; it contains the systems that are tried first."""
         return search_space(self.name, self.starts.values())
 
     @cached_property
-    def found_before(self) -> dict[str, System]:
-        """What is tried next, by its source: what searches found, as far as it is in the space."""
-        there, found = [*self.starts.values(), *self.asked.values()], {}
-        for each in self.known:
-            method = each.system
-            if method.name == self.name and method not in there and self._inside(method):
-                there.append(method)
-                found[f"tuned for {each.column}"] = method
-        return found
+    def earlier_results(self) -> dict[str, System]:
+        """Systems from `known` that are tried next, by their source; only those in the space."""
+        tried = [*self.starts.values(), *self.requested.values()]
+        results = {}
+        for tuned in self.known:
+            method = tuned.system
+            if method.name == self.name and method not in tried and self._contains(method):
+                tried.append(method)
+                results[f"tuned for {tuned.column}"] = method
+        return results
 
-    def _inside(self, method: System) -> bool:
+    def _contains(self, method: System) -> bool:
         return containing(self.space, self.point(method)) == self.space
 
-    def made(self, values: Mapping[str, Any]) -> System:
-        """The system of a point of the space."""
+    def system_at(self, values: Mapping[str, Any]) -> System:
+        """Build the system at a point of the search space."""
         settings = {name: value for name, value in values.items() if name != "operator"}
         return system(self.name, settings, operator=values.get("operator", "sym"))
 
     def point(self, method: System) -> dict[str, Any]:
-        """Where a system is in the space."""
+        """The point of a system in the search space: its searched settings and operator."""
         values = {**method.settings.as_dict(), "operator": method.operator}
         return {name: values[name] for name in self.space}
 
     def seconds(self, values: Mapping[str, Any]) -> float | None:
-        """About how long a run at a point takes; None if that is not known."""
+        """Estimate the time of one run at a point; None if it is not known."""
         try:
-            estimate = self.made(values).estimate(self.lessons[0].task, self.conditions)
-        except KryographError:  # settings that do not go together: the trial will say so
+            estimate = self.system_at(values).estimate(self.tasks[0].task, self.conditions)
+        except KryographError:  # incompatible settings; the trial will fail with the same error
             return None
         return None if estimate is None else estimate.seconds(measure_rates())
 
-    def score(self, method: System, lesson: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
-        """One run's accuracy on validation nodes that played no part in it."""
-        fit = method.fit(
-            lesson.task, seed=lesson.seed, conditions=self.conditions, on_epoch=on_epoch
-        )
-        return validation_score(fit, lesson.judge)
+    def score(self, method: System, run: JudgedTask, on_epoch: Callable[[Epoch], None]) -> float:
+        """Do one run; its accuracy on the validation nodes that judge it."""
+        fit = method.fit(run.task, seed=run.seed, conditions=self.conditions, on_epoch=on_epoch)
+        return validation_score(fit, run.judge)
 
     def about(self) -> dict[str, Any]:
-        """What has to be the same in every process and every call that shares a study."""
+        """Description for the database: it must be equal in all processes that share a study."""
         return {
-            "system or column": f"{self.name}, {self.column}",
-            "set of splits": [
-                f"{lesson.judge.split.digest} {lesson.seed}" for lesson in self.lessons
-            ],
+            "system or column": f"{self.name}, {self.scenario}",
+            "set of splits": [f"{run.judge.split.digest} {run.seed}" for run in self.tasks],
             "search space": {
-                name: [where.low, where.high, where.log]
-                if isinstance(where, SearchRange)
-                else [*where]
-                for name, where in self.space.items()
+                name: [values.low, values.high, values.log]
+                if isinstance(values, SearchRange)
+                else [*values]
+                for name, values in self.space.items()
             },
         }

@@ -1,9 +1,9 @@
-"""Where the paper's search looked, beside where ours looks: the space of `kryograph tune`.
+"""The search space of `kryograph tune`: our ranges of settings, joined with those of the paper.
 
-The paper optimised its own three systems over these ranges, and took the others' numbers from
-elsewhere; so for its own the space is what lies in either, for the others it is ours alone. The
-ranges are those of the text, but for weight decay: 50 of the 81 printed rows are above the 0.01
-that it states, and all are within the 0.05 of an earlier draft.
+The paper optimised its own three systems over its ranges and took the numbers of the others from
+elsewhere. For its three systems the space is therefore the union of both ranges, for the others it
+is ours alone. The paper's ranges are those of its text except for weight decay: 50 of its 81
+published settings exceed the stated 0.01, and all are within the 0.05 of an earlier draft.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ PAPER_RANGES: dict[str, SearchValues] = {
     "optimizer": ("rmsprop", "adam"),
     "classifier": (False, True),
 }
-"""By the names of our settings. The last two the text does not give: rows differ in the optimiser,
-and its equation and its authors' code in the classifier (D2)."""
+"""Ranges of the paper by the names of our settings. The text does not mention the last two: the
+published settings differ in the optimiser, and equation and code differ in the classifier (D2)."""
 
 
 def search_space(name: str, starts: Iterable[System] = ()) -> dict[str, SearchValues]:
-    """Where to look for settings of a system, and for its operator.
+    """Build the ranges in which the settings of a system, and its operator, are searched.
 
     Args:
-        name: The system.
-        starts: Settings that have to be in it, such as the published ones, some of which are
-            outside of the ranges that the paper states.
+        name: The name of the system.
+        starts: Systems whose settings must lie in the space. Some published settings lie outside
+            of the ranges that the paper states.
 
     >>> search_space("truncated-krylov")["order"], search_space("gcn")["operator"]
     (SearchRange(low=2, high=30, log=False), ('sym', 'rw'))
@@ -55,5 +55,5 @@ def search_space(name: str, starts: Iterable[System] = ()) -> dict[str, SearchVa
     for start in starts:
         space = containing(space, {**start.settings.as_dict(), "operator": start.operator})
     if not space:
-        raise UsageError(f"{name} has no setting that a search could change.")
+        raise UsageError(f"The system {name} has no setting that a search could change.")
     return space
