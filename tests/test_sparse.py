@@ -13,15 +13,15 @@ from kryograph.sparse import SparseMatrix
 
 SYMMETRIC = np.array([[2.0, -1.0, 0.0], [-1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
 LOPSIDED = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, -2.0], [1.0, 0.0, 4.0]])
-WIDE = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, -3.0]])
-TALL = WIDE.T.copy()
+TORCH_KERNEL_COLUMNS = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, -3.0]])
+TALL = TORCH_KERNEL_COLUMNS.T.copy()
 HOLLOW = np.array([[0.0, 0.0, 0.0], [0.0, 7.0, 0.0], [0.0, 0.0, 0.0]])
 EMPTY = np.zeros((3, 2))
 
 MATRICES = {
     "symmetric": SYMMETRIC,
     "lopsided": LOPSIDED,
-    "wide": WIDE,
+    "wide": TORCH_KERNEL_COLUMNS,
     "tall": TALL,
     "hollow": HOLLOW,
     "empty": EMPTY,
@@ -43,7 +43,9 @@ def random(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def test_a_product_by_hand() -> None:
-    product = sparse(WIDE) @ torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
+    product = sparse(TORCH_KERNEL_COLUMNS) @ torch.tensor(
+        [[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64
+    )
     assert product.tolist() == [[7], [-12]]
 
 
@@ -231,7 +233,7 @@ def test_derivatives_of_a_wide_product(array: np.ndarray, columns: int) -> None:
 
 def test_a_vector_is_a_column() -> None:
     x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
-    assert sparse(WIDE).product(x).tolist() == [7, -12]
+    assert sparse(TORCH_KERNEL_COLUMNS).product(x).tolist() == [7, -12]
 
 
 # Parts of a matrix

@@ -20,7 +20,7 @@ from kryograph.engine.first_layer import (
 from kryograph.engine.hops import FeatureRows, Hops
 from kryograph.nn.functional import NodeFeatures
 from kryograph.operators import Operator, from_edge_index, operator
-from kryograph.sparse import WIDE, SparseMatrix
+from kryograph.sparse import TORCH_KERNEL_COLUMNS, SparseMatrix
 from tests.layers import directed
 
 GRAPH = toy.disjoint(toy.path(12), toy.isolated(1), toy.star(5))
@@ -37,7 +37,9 @@ every_form = pytest.mark.parametrize("form", FORMS)
 with_gradient = pytest.mark.parametrize("form", [KeptBlocks, Horner])
 either = pytest.mark.parametrize("sparse", [False, True])
 every_hop = pytest.mark.parametrize(("k", "order"), [(0, 1), (0, 4), (2, 1), (2, 3), (1, 20)])
-narrow_or_wide = pytest.mark.parametrize("hidden", [3, WIDE - 1, WIDE + 1])
+narrow_or_wide = pytest.mark.parametrize(
+    "hidden", [3, TORCH_KERNEL_COLUMNS - 1, TORCH_KERNEL_COLUMNS + 1]
+)
 
 
 def features(sparse: bool) -> NodeFeatures:
@@ -123,7 +125,7 @@ def test_blocks_that_are_not_kept_have_no_gradient() -> None:
 
 @with_gradient
 @either
-@pytest.mark.parametrize("hidden", [2, WIDE])
+@pytest.mark.parametrize("hidden", [2, TORCH_KERNEL_COLUMNS])
 def test_derivatives_of_the_product(form: type[FirstLayer], sparse: bool, hidden: int) -> None:
     found = product(form, "rw", sparse, 1, 2, hidden)
     weight = random(10, hidden).requires_grad_()

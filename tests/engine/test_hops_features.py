@@ -7,7 +7,7 @@ from torch import Tensor
 
 from kryograph.engine.cost import gemm_cost, spmm_cost
 from kryograph.engine.hops import FeatureRows
-from kryograph.sparse import WIDE, SparseMatrix
+from kryograph.sparse import TORCH_KERNEL_COLUMNS, SparseMatrix
 
 WORDS = sp.random_array((9, 6), density=0.4, rng=0, format="csr")
 X = torch.from_numpy(WORDS.toarray())
@@ -26,7 +26,7 @@ def random(*shape: int) -> Tensor:
 
 @either
 @pytest.mark.parametrize("rows", [0, 1, 3, 5])
-@pytest.mark.parametrize("columns", [1, WIDE - 1, WIDE])
+@pytest.mark.parametrize("columns", [1, TORCH_KERNEL_COLUMNS - 1, TORCH_KERNEL_COLUMNS])
 def test_products_take_the_first_rows_in_that_order(sparse: bool, rows: int, columns: int) -> None:
     found, weight, y = features(sparse), random(6, columns), random(rows, columns)
     first = X[ORDER[:rows]]

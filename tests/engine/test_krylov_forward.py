@@ -18,7 +18,7 @@ from kryograph.engine.forward import Nodes, WholeGraph
 from kryograph.engine.krylov_forward import KrylovForward
 from kryograph.nn import TruncatedKrylov
 from kryograph.operators import operator
-from kryograph.sparse import WIDE
+from kryograph.sparse import TORCH_KERNEL_COLUMNS
 from tests.layers import Case, FixedMasks, cases, check_run, seeded
 
 networks = st.fixed_dictionaries(
@@ -78,7 +78,12 @@ def test_ten_steps_in_float32(
 
 @pytest.mark.slow
 @settings(max_examples=10)
-@given(case=cases(), settings=networks, picks=forms, width=st.integers(WIDE - 1, WIDE + 1))
+@given(
+    case=cases(),
+    settings=networks,
+    picks=forms,
+    width=st.integers(TORCH_KERNEL_COLUMNS - 1, TORCH_KERNEL_COLUMNS + 1),
+)
 def test_ten_steps_of_a_wide_network(
     case: Case, settings: dict[str, Any], picks: tuple[int, int, int], width: int
 ) -> None:

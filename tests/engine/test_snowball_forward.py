@@ -20,7 +20,7 @@ from kryograph.engine.snowball_forward import SnowballForward
 from kryograph.nn import Snowball
 from kryograph.nn.functional import Masks
 from kryograph.operators import operator
-from kryograph.sparse import WIDE
+from kryograph.sparse import TORCH_KERNEL_COLUMNS
 from tests.layers import MIXED, OPERATORS, Case, FixedMasks, cases, check_run, seeded
 
 networks = st.fixed_dictionaries(
@@ -60,7 +60,11 @@ def test_ten_steps_in_float32(activation: str, case: Case, settings: dict[str, A
 
 @every_activation
 @settings(max_examples=8)
-@given(case=cases(), settings=networks, width=st.integers(WIDE - 1, WIDE + 1))
+@given(
+    case=cases(),
+    settings=networks,
+    width=st.integers(TORCH_KERNEL_COLUMNS - 1, TORCH_KERNEL_COLUMNS + 1),
+)
 def test_ten_steps_of_a_wide_network(
     activation: str, case: Case, settings: dict[str, Any], width: int
 ) -> None:
@@ -92,7 +96,7 @@ def small(layers: int, *, hidden: int = 3, **changes: Any) -> SnowballForward:
 @pytest.mark.parametrize("layers", [0, 1, 3])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("activation", ["identity", "tanh"])
-@pytest.mark.parametrize("hidden", [2, WIDE + 1])
+@pytest.mark.parametrize("hidden", [2, TORCH_KERNEL_COLUMNS + 1])
 def test_derivatives_of_a_step(layers: int, bias: bool, activation: str, hidden: int) -> None:
     module = Training(small(layers, hidden=hidden, bias=bias, activation=activation))
     names = [name for name, _ in module.named_parameters()]
@@ -102,7 +106,7 @@ def test_derivatives_of_a_step(layers: int, bias: bool, activation: str, hidden:
         out: Tensor = functional_call(module, dict(zip(names, values, strict=True)), ())
         return out
 
-    assert gradcheck(run, tuple(module.parameters()), fast_mode=hidden > WIDE)
+    assert gradcheck(run, tuple(module.parameters()), fast_mode=hidden > TORCH_KERNEL_COLUMNS)
 
 
 def test_a_step_can_be_differentiated_twice_in_a_row() -> None:

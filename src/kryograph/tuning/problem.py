@@ -123,7 +123,7 @@ class TuningProblem:
 
     @cached_property
     def starts(self) -> dict[str, System]:
-        """The systems that are tried first, "default" and "paper"; the result is at least as good."""
+        """Systems that are tried first ("default", "paper"): the result is at least as good."""
         row = find_published(self.name, self.scenario)
         paper = {"paper": system(self.name, row.settings, operator=row.operator)} if row else {}
         return {"default": system(self.name)} | paper

@@ -53,7 +53,7 @@ POLL_SECONDS = 1.0
 # Keys of the attributes of a trial in the database.
 BY = "by"
 """Token of the process and slot that run the trial."""
-SOURCE = "source"
+SOURCE_ATTRIBUTE = "source"
 """Where the settings come from; missing if the sampler proposed them."""
 SCORES = "scores"
 """Accuracy on each split so far."""
@@ -168,7 +168,9 @@ class Study:
         Returns:
             The sources that were left out because a run would take more than `seconds_per_run`.
         """
-        queued = {trial.user_attrs.get(SOURCE) for trial in self._trials() if not _killed(trial)}
+        queued = {
+            trial.user_attrs.get(SOURCE_ATTRIBUTE) for trial in self._trials() if not _killed(trial)
+        }
         left_out = []
         problem = self.problem
         known = {**problem.starts, **problem.requested, **problem.earlier_results}
@@ -182,7 +184,9 @@ class Study:
             if seconds is not None and seconds > seconds_per_run:
                 left_out.append(source)
             else:
-                self.study.enqueue_trial(point, user_attrs={SOURCE: source}, skip_if_exists=True)
+                self.study.enqueue_trial(
+                    point, user_attrs={SOURCE_ATTRIBUTE: source}, skip_if_exists=True
+                )
         return left_out
 
     def run(
@@ -293,7 +297,7 @@ def attempt(
         nonlocal number, too_long
         number = trial.number
         trial.set_user_attr(BY, by)
-        source = trial.user_attrs.get(SOURCE)
+        source = trial.user_attrs.get(SOURCE_ATTRIBUTE)
         required = source in problem.starts or source in problem.requested
         values = sample_settings(trial, problem.space, problem.defaults)
         seconds = None if source is not None else problem.seconds(values)
@@ -384,7 +388,7 @@ def _finished(trial: FrozenTrial) -> Trial:
         values=trial.params,
         state=_STATES[trial.state.name],
         scores=tuple(trial.user_attrs.get(SCORES, ())),
-        source=trial.user_attrs.get(SOURCE),
+        source=trial.user_attrs.get(SOURCE_ATTRIBUTE),
         error=trial.user_attrs.get(ERROR),
         seconds=trial.duration.total_seconds() if trial.duration else 0.0,
     )
