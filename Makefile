@@ -13,16 +13,12 @@ test: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(if $(CI),--durations=30)
 
 # What docs/benchmarks.md reports; takes a quarter of an hour.
 bench: $(INSTALLED)
-	$(BIN)/kryograph bench epoch
-	$(BIN)/kryograph bench growth
-	$(BIN)/kryograph bench spmm
-	$(BIN)/kryograph bench apply
-	$(BIN)/kryograph bench seeds
-	$(BIN)/kryograph bench baselines
+	@for name in $$($(BIN)/python -c 'from kryograph import bench; print(*bench.benchmark_summaries())'); \
+		do echo "kryograph bench $$name"; $(BIN)/kryograph bench $$name || exit; done
 
 # Installs once; again only when what is to be installed has changed.
 $(INSTALLED): pyproject.toml constraints.txt

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,8 +21,6 @@ from kryograph.data import Dataset, fetch, load
 from kryograph.data.sources import RawFiles
 from kryograph.engine.machine import BFLOAT16_PRODUCTS, bfloat16_fault
 from kryograph.errors import KryographError
-from kryograph.runs.perform import Run
-from kryograph.runs.runner import Result
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -130,40 +127,6 @@ def bfloat16() -> None:
     fault = bfloat16_fault(BFLOAT16_PRODUCTS)
     if fault is not None:
         pytest.skip(fault)
-
-
-@pytest.fixture
-def finished() -> Run:
-    """A run that is over."""
-    return Run(
-        seed=0,
-        split_digest="0123456789abcdef",
-        epochs=120,
-        seconds=1.5,
-        validation_accuracy=0.79,
-        test_accuracy=0.8,
-    )
-
-
-@pytest.fixture
-def result(finished: Run) -> Result:
-    """What that run and the next have come to."""
-    return Result(
-        system="truncated-krylov",
-        dataset="cora",
-        split="public",
-        protocol="validation",
-        stop="paper",
-        operator="sym",
-        settings={"hidden": 8},
-        settings_source="default",
-        device="cpu",
-        nodes=2708,
-        precision="float32",
-        threads=1,
-        runs=(finished, replace(finished, seed=finished.seed + 1, test_accuracy=0.84)),
-        paper=0.8351,
-    )
 
 
 @pytest.fixture

@@ -44,7 +44,7 @@ def rows(scores: Scores) -> list[Row]:
     """The runs of the small table with these scores."""
     made = []
     for (name, heading), values in scores.items():
-        column = small().cell(name, heading).column
+        column = small().cell(name, heading).scenario
         for seed, value in enumerate(values):
             job = Job(system(name), "default", column, seed)
             if isinstance(value, str):

@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kryograph.data import Dataset, synthetic_citations
 from kryograph.estimator import KrylovClassifier, SnowballClassifier
+from kryograph.systems import system
 
 UNLABELLED = "-1 means that a label is not known, as in scikit-learn's own semi-supervised methods"
 
@@ -112,3 +113,31 @@ def test_an_adjacency_of_another_size_is_refused(data: Dataset, given: np.ndarra
 def test_one_class_is_not_enough() -> None:
     with pytest.raises(ValueError, match="only one class"):
         KrylovClassifier().fit(np.eye(4), [0, 0, -1, -1])
+
+
+COMMON = {"operator", "epochs", "graph", "n_neighbors", "random_state"}
+
+
+@pytest.mark.parametrize(
+    ("classifier", "name"),
+    [
+        (KrylovClassifier(), "truncated-krylov"),
+        (SnowballClassifier(), "snowball"),
+        (SnowballClassifier(linear=True), "linear-snowball"),
+    ],
+)
+def test_classifier_has_every_setting_of_its_system_with_the_same_default(
+    classifier: Any, name: str
+) -> None:
+    settings = system(name).settings.as_dict()
+    parameters = classifier.get_params()
+    assert {key: parameters[key] for key in settings} == settings
+    assert parameters["operator"] == system(name).operator
+    assert parameters.keys() - settings.keys() - COMMON <= {"linear"}
+    assert classifier._build_system() == system(name)
+
+
+def test_classifier_passes_changed_parameters_to_its_system() -> None:
+    changed = KrylovClassifier(order=3, classifier=True, input_dropout=0.2, operator="rw")
+    expected = {"order": 3, "classifier": True, "input_dropout": 0.2}
+    assert changed._build_system() == system("truncated-krylov", expected, operator="rw")

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from kryograph.errors import KryographError, UsageError
-from kryograph.files import check_output, read_text, replaced, sha256, temporary_folder
+from kryograph.files import (
+    check_output,
+    parse_toml,
+    read_text,
+    replaced,
+    sha256,
+    temporary_folder,
+)
 
 
 def contents(folder: Path) -> list[str]:
@@ -115,3 +122,15 @@ def test_read_text_explains_what_cannot_be_read(tmp_path: Path) -> None:
 def test_sha256_is_that_of_the_contents(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     assert sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_parse_toml_names_the_location_in_every_error() -> None:
+    assert parse_toml("a = 1", "x.toml", lambda data: data["a"] + 1) == 2
+    with pytest.raises(UsageError, match=r"^x\.toml is not TOML: "):
+        parse_toml("a = ", "x.toml", dict)
+
+    def refuse(data: object) -> None:
+        raise UsageError("It is wrong.")
+
+    with pytest.raises(UsageError, match=r"^x\.toml: It is wrong\."):
+        parse_toml("a = 1", "x.toml", refuse)

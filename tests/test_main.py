@@ -5,43 +5,42 @@ import sys
 
 import pytest
 
-STOPPED_AT_TORCH = """
+STOPPED = """
 import sys
-from kryograph.__main__ import main
 
 class Impatient:
     def find_spec(self, name, *_):
-        if name == "torch":
+        if name == {module!r}:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Impatient())
+sys.argv = ["kryograph", "datasets"]
+from kryograph.__main__ import main
 main()
 """
 
 
-def test_ctrl_c_while_libraries_are_loaded_is_no_traceback() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", STOPPED_AT_TORCH], capture_output=True, text=True, check=False
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "")
+def python(code: str) -> tuple[int, str, str]:
+    """Run code in a new interpreter: exit code, standard output, standard error."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
 
 
-def test_the_package_itself_loads_no_library() -> None:
-    asked = "import sys, kryograph; print('torch' in sys.modules, kryograph.__version__)"
-    ended = subprocess.run(
-        [sys.executable, "-c", asked], capture_output=True, text=True, check=True
+@pytest.mark.parametrize("module", ["typer", "torch"])
+def test_main_stops_without_a_traceback_at_ctrl_c_during_imports(module: str) -> None:
+    assert python(STOPPED.format(module=module)) == (130, "", "")
+
+
+def test_package_knows_its_version_without_importing_libraries() -> None:
+    code, out, _ = python(
+        "import sys, kryograph; print('torch' in sys.modules, kryograph.__version__)"
     )
-    assert ended.stdout.startswith("False ")
+    assert (code, out.split()[0]) == (0, "False")
 
 
 @pytest.mark.slow
-def test_what_the_package_offers_is_there() -> None:
-    asked = "import kryograph; print(all(getattr(kryograph, name) for name in kryograph.__all__))"
-    ended = subprocess.run(
-        [sys.executable, "-c", f"{asked}; kryograph.lod"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.stdout == "True\n"
-    assert "module 'kryograph' has no attribute 'lod'" in ended.stderr
+def test_package_offers_every_public_name() -> None:
+    public = "import kryograph; print(all(getattr(kryograph, name) for name in kryograph.__all__))"
+    _, out, err = python(f"{public}; kryograph.lod")
+    assert out == "True\n"
+    assert "module 'kryograph' has no attribute 'lod'" in err

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kryograph.data import Dataset, synthetic_citations
+from kryograph.data import Dataset, synthetic_citations, toy
 from kryograph.errors import UsageError
+from kryograph.features import normalised
 from kryograph.graph import Graph, Split
 from kryograph.model import DESCRIPTION, WEIGHTS, Model, _digest
 from kryograph.systems import system
@@ -126,15 +128,18 @@ def swapped(folder: Path) -> None:
         (cut(DESCRIPTION), "is not JSON"),
         (lambda folder: (folder / DESCRIPTION).write_text("[" * 100_000), "is not JSON"),
         (lambda folder: (folder / DESCRIPTION).write_text("[]"), "does not describe"),
-        (changed(format=2, kryograph="9.0"), "of format 2, written by kryograph 9.0"),
+        (changed(format=2, kryograph="9.0"), "has format 2, written by kryograph 9.0"),
         (changed(format=True), "does not describe"),
         (swapped, "was changed after it was written"),
-        (changed(system="crystal-ball"), "Unknown system"),
+        (
+            changed(system="crystal-ball"),
+            "needs the system .crystal-ball.: install",
+        ),
         (changed(settings={"hidden": "many"}), "hidden"),
         (changed(settings=7), "wrong entry"),
         (changed(classes=[]), "wrong entry"),
         (changed(features=None), "wrong entry"),
-        (without("operator"), "does not say 'operator'"),
+        (without("operator"), "has no entry 'operator'"),
     ],
 )
 def test_a_damaged_folder_gets_a_sentence(
@@ -163,3 +168,45 @@ def test_label_propagation_answers_for_its_own_graph_only(data: Dataset) -> None
     turned = Graph(both, data.graph.features[order])
     with pytest.raises(UsageError, match="knows the nodes of its own graph only"):
         kept.predict_proba(turned)
+
+
+# Features by rule
+
+
+def ruled(data: Dataset) -> tuple[Model, Graph]:
+    """A model whose features are made by the rule, and the graph before."""
+    words = np.random.default_rng(0).normal(5, 3, (200, 6)) + 4 * np.eye(6)[data.labels]
+    original = Graph(data.graph.adjacency, words)
+    graph, rule = normalised(original)
+    made = system("prototypes")
+    fit = made.fit(replace(data, graph=graph).task(SPLIT))
+    return Model.of(made, fit, graph=original, rule=rule), original
+
+
+def test_model_with_a_rule_predicts_from_features_as_they_were(
+    data: Dataset, tmp_path: Path
+) -> None:
+    model, original = ruled(data)
+    model.save(tmp_path / "model")
+    read = Model.load(tmp_path / "model")
+    assert read.graph == original.fingerprint
+    assert not any(name.startswith("features.") for name in read.weights)
+    first = model.predict_proba(original)
+    np.testing.assert_array_equal(read.predict_proba(original), first)
+    np.testing.assert_allclose(read.embed(original), np.log(first + 1e-12))
+    shifted = Graph(original.adjacency, 10 * original.features + 3)
+    assert np.abs(read.predict_proba(shifted) - first).max() > 0.01
+
+
+def test_rule_of_a_model_is_that_of_its_own_graph(data: Dataset) -> None:
+    """A part of the graph without edges to the rest has the same answer, whatever its mean is."""
+    model, original = ruled(data)
+    twice = toy.disjoint(original, original)
+    x = np.vstack([original.features, original.features + 100])
+    answer = model.predict_proba(Graph(twice.adjacency, x))
+    np.testing.assert_allclose(answer[:200], model.predict_proba(original), atol=1e-6)
+
+
+def test_model_without_a_rule_takes_features_as_they_are(model: Model, folder: Path) -> None:
+    assert model.rule is None
+    assert Model.load(folder).rule is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from kryograph import sparse as module
-from kryograph.sparse import SparseMatrix
+from kryograph.sparse import SparseMatrix, row_normalise
 
 SYMMETRIC = np.array([[2.0, -1.0, 0.0], [-1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
 LOPSIDED = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, -2.0], [1.0, 0.0, 4.0]])
@@ -337,3 +337,20 @@ def test_gradients_use_the_other_entries() -> None:
     (other @ x).sum().backward()
     assert x.grad is not None
     assert x.grad[:, 0].tolist() == [-1, 2, 5]
+
+
+def test_rows_sum_to_one_and_stay_sparse() -> None:
+    words = sp.random_array((20, 30), density=0.2, rng=np.random.default_rng(0), format="csr")
+    found = row_normalise(words)
+    sums = found.sum(axis=1)
+    assert isinstance(found, sp.csr_array)
+    assert found.nnz == words.nnz
+    np.testing.assert_allclose(sums[words.sum(axis=1) > 0], 1, rtol=1e-14)
+    np.testing.assert_allclose(found[[3]].toarray() * words[[3]].sum(), words[[3]].toarray())
+
+
+def test_a_row_without_words_stays_zero() -> None:
+    assert row_normalise(sp.csr_array([[0.0, 0.0], [2.0, 6.0]])).toarray().tolist() == [
+        [0.0, 0.0],
+        [0.25, 0.75],
+    ]

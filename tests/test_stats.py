@@ -1,17 +1,23 @@
 from __future__ import annotations
 
-import json
 import math
 import statistics
-from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kryograph.runs.perform import Run
-from kryograph.runs.runner import Result
-from kryograph.stats import summarise
+from kryograph.experiments.standings import selection_bias
+from kryograph.stats import (
+    METRICS,
+    accuracy,
+    balanced_accuracy,
+    calibration_error,
+    expected_maximum,
+    summarise,
+    wilson_interval,
+)
 
 
 def test_the_interval_by_hand() -> None:
@@ -59,37 +65,61 @@ def test_the_interval_is_centred_and_does_not_depend_on_the_order(values: list[f
     assert summarise(values[::-1]).ci95 == pytest.approx((low, high))
 
 
-def test_a_result_as_a_dictionary(result: Result) -> None:
-    found = result.as_dict()
-    assert set(found) == {
-        *(
-            "system",
-            "dataset",
-            "split",
-            "protocol",
-            "stop",
-            "operator",
-            "settings",
-            "settings_source",
-        ),
-        *("device", "precision", "threads", "nodes", "paper", "runs", "test_accuracy"),
-    }
-    assert found["runs"][1] == {
-        "seed": 1,
-        "split_digest": "0123456789abcdef",
-        "epochs": 120,
-        "seconds": 1.5,
-        "validation_accuracy": 0.79,
-        "test_accuracy": 0.84,
-    }
-    assert found["test_accuracy"].keys() == {"mean", "std", "ci95", "n"}
-    assert found["test_accuracy"]["mean"] == pytest.approx(0.82)
-    assert found["settings"] == {"hidden": 8}
-    assert found["paper"] == 0.8351
+def test_accuracy_is_the_share_of_right_nodes_and_of_equal_probabilities_the_first_counts() -> None:
+    probabilities = np.array([[0.2, 0.8], [0.6, 0.4], [0.5, 0.5], [0.1, 0.9]])
+    assert accuracy(probabilities, np.array([1, 1, 0, 1])) == 0.75
+    assert METRICS["accuracy"] is accuracy
 
 
-def test_a_result_survives_json(result: Result, finished: Run) -> None:
-    one = replace(result, runs=(replace(finished, validation_accuracy=None),), paper=None)
-    read = json.loads(json.dumps(one.as_dict()))
-    assert read["runs"][0]["validation_accuracy"] is None
-    assert read["test_accuracy"] == {"mean": 0.8, "std": None, "ci95": [None, None], "n": 1}
+def test_wilson_interval_has_a_width_for_all_and_for_none() -> None:
+    assert wilson_interval(0, 5)[1] == pytest.approx(0)
+    assert wilson_interval(5, 5)[2] == pytest.approx(1)
+    assert wilson_interval(5, 5)[1] > 0.5
+
+
+def test_the_maximum_of_few_normals_is_known() -> None:
+    known = {1: 0.0, 2: 1 / np.sqrt(np.pi), 3: 1.5 / np.sqrt(np.pi)}
+    assert {n: expected_maximum(n) for n in known} == pytest.approx(known, abs=1e-9)
+
+
+def test_luck_is_what_a_search_among_equals_prints() -> None:
+    rng = np.random.default_rng(0)
+    searches = rng.normal(0.7, 0.05, (4000, 20, 10))
+    printed = searches.mean(axis=2).max(axis=1)
+    assert printed.mean() - 0.7 == pytest.approx(selection_bias(0.05), rel=0.03)
+
+
+def test_one_trial_or_no_spread_has_no_luck() -> None:
+    assert selection_bias(0.05, trials=1) == 0
+    assert selection_bias(0.0) == 0
+
+
+def test_the_calibration_error_by_hand() -> None:
+    probabilities = np.array([[0.95, 0.05], [0.05, 0.95], [0.65, 0.35], [0.4, 0.6]])
+    labels = np.array([0, 0, 0, 1])
+    # A bin from 0.9 with one right of two, and a bin from 0.6 with two right ones of 0.65 and 0.6.
+    expected = (2 * (0.95 - 0.5) + (0.35 + 0.4)) / 4
+    assert calibration_error(probabilities, labels) == pytest.approx(expected)
+    assert calibration_error(np.array([[1.0, 0.0]]), np.array([0])) == 0
+
+
+def test_balanced_accuracy_counts_classes_alike() -> None:
+    labels = np.array([0] * 8 + [1] * 2)
+    majority = np.tile([0.9, 0.1], (10, 1))
+    assert accuracy(majority, labels) == 0.8
+    assert balanced_accuracy(majority, labels) == 0.5
+    perfect = np.eye(2)[labels]
+    assert balanced_accuracy(perfect, labels) == 1.0
+
+
+def test_balanced_accuracy_leaves_classes_without_nodes_out() -> None:
+    labels = np.array([0, 2, 2])
+    assert balanced_accuracy(np.eye(3)[[0, 2, 0]], labels) == 0.75
+
+
+def test_balanced_accuracy_is_accuracy_if_classes_are_equally_large() -> None:
+    labels = np.arange(30) % 3
+    probabilities = np.random.default_rng(0).dirichlet([1, 1, 1], 30)
+    assert balanced_accuracy(probabilities, labels) == pytest.approx(
+        accuracy(probabilities, labels)
+    )

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from kryograph.runs.perform import final_score
     from kryograph.systems import SYSTEMS, Fit, System, system
 
-__version__ = version("kryograph")
+    __version__: str
 
 __all__ = [
     "DATASETS",
@@ -38,22 +37,25 @@ __all__ = [
     "system",
 ]
 
-_WHERE = {
+_MODULES = {
     "data": ("DATASETS", "Dataset", "load"),
     "graph": ("Graph", "Split", "Task"),
     "operators": ("Operator", "operator"),
     "systems": ("SYSTEMS", "Fit", "System", "system"),
     "runs.perform": ("final_score",),
 }
+"""Module of each public name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for: torch takes seconds, in which the command line would not answer."""
-    for module, names in _WHERE.items():
+    """Import a public name on demand: torch takes seconds, and the help of a command needs none."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("kryograph")
+    for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f"kryograph.{module}"), name)
     raise AttributeError(f"module 'kryograph' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*globals(), *__all__]
+    return [*globals(), *__all__, "__version__"]

@@ -1,17 +1,11 @@
-"""`kryograph` and `python -m kryograph`."""
+"""Entry point of `kryograph` and of `python -m kryograph`."""
 
 import sys
 
-
-def main() -> None:
-    """Run the command line."""
-    try:
-        # Some seconds, in which a person may already want to stop it.
-        from kryograph.cli import main as run
-    except KeyboardInterrupt:
-        sys.exit(130)
-    run()
-
+try:
+    from kryograph.cli import main
+except KeyboardInterrupt:  # Ctrl-C in the fraction of a second that the import takes
+    sys.exit(130)
 
 if __name__ == "__main__":
     main()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class KryographError(Exception):
@@ -41,3 +41,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
     near = " or ".join(repr(candidate) for candidate in near_misses(name, names))
     hint = f": did you mean {near}?" if near else "."
     return UsageError(f"Unknown {kind} {name!r}{hint} There are: {', '.join(names)}.")
+
+
+def check_known(kind: str, name: str, known: Collection[str]) -> None:
+    """Raise the error `unknown` for a name that does not exist."""
+    if name not in known:
+        raise unknown(kind, name, known)

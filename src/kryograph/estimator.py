@@ -1,13 +1,13 @@
-"""For people who think in scikit-learn: the paper's networks as semi-supervised classifiers.
+"""The paper's networks as semi-supervised classifiers in the manner of scikit-learn.
 
-Labels are -1 (or None, in a list of names) where they are not known, `transduction_` has a label
-for every node, and `predict` answers for new rows. What the rows are, there are three ways to say:
+An unknown label is -1, or None in a list of names. After `fit`, `transduction_` holds a label for
+every row, and `predict` takes new rows. There are three ways to state the edges between rows:
 
-* `fit(X, y, adjacency=A)`: features and labels of all nodes, and the edges between them;
-* `fit(X, y)`: no edges; each row is joined to its nearest rows, as in scikit-learn's own
+* `fit(X, y, adjacency=A)`: X holds the features of all nodes and A the edges between them;
+* `fit(X, y)`: each row is joined to its nearest rows, as in scikit-learn's own
   `LabelSpreading(kernel="knn")`;
-* `KrylovClassifier(graph=G).fit(nodes, y)`: rows are node numbers of a `Graph`. So `GridSearchCV`
-  can split the labelled nodes among its folds while the graph stays whole.
+* `KrylovClassifier(graph=G).fit(nodes, y)`: rows are node numbers of a `Graph`, so `GridSearchCV`
+  can divide the labelled nodes into folds while the graph stays whole.
 
 >>> import numpy as np
 >>> from kryograph.data import toy
@@ -20,7 +20,9 @@ for every node, and `predict` answers for new rows. What the rows are, there are
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import dataclasses
+from abc import abstractmethod
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -32,29 +34,35 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from kryograph.errors import UsageError
+from kryograph.features import normalised
 from kryograph.graph import UNKNOWN, Graph, Task
 from kryograph.model import Model
-from kryograph.systems import system
+from kryograph.systems import SYSTEMS, System, system
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
 
 Array = npt.NDArray[Any]
 
+# The defaults of the classifiers are those of the systems; no value is written a second time.
+_KRYLOV: Any = SYSTEMS["truncated-krylov"].settings_type()
+_SNOWBALL: Any = SYSTEMS["snowball"].settings_type()
+
 
 class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both classifiers share; their parameters are the settings of a system."""
+    """Base of the classifiers. Every setting of the system is a parameter of the same name."""
 
-    _system: ClassVar[str]
-    _settings: ClassVar[tuple[str, ...]]
+    @abstractmethod
+    def _system_name(self) -> str:
+        """Name of the system that the parameters ask for."""
+
+    def _build_system(self) -> System:
+        name = self._system_name()
+        fields = dataclasses.fields(SYSTEMS[name].settings_type)
+        settings = {field.name: getattr(self, field.name) for field in fields}
+        return system(name, settings, operator=self.operator)
 
     def fit(self, X: Any, y: Any, adjacency: Any = None) -> Self:
-        """Learn from the rows whose label is known, and label the others.
-
-        Args:
-            X: Features of the nodes, dense or sparse; node numbers if there is a `graph`.
-            y: Their classes; -1 or None if not known.
-            adjacency: Edges between the rows, N × N, sparse or dense.
-        """
+        """Learn from the rows whose label is known, and label the others; see the module."""
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
         )
@@ -70,54 +78,52 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError("give adjacency or graph, not both")
             graph, nodes = self.graph, _node_numbers(X, self.graph)
         else:
-            edges = self._nearest_rows(X) if adjacency is None else _edges(adjacency, X.shape[0])
-            graph, nodes = _graph(X, edges), np.arange(X.shape[0])
+            if adjacency is None:
+                count = min(self.n_neighbors, X.shape[0] - 1)
+                adjacency = NearestNeighbors(n_neighbors=count).fit(X).kneighbors_graph()
+            graph, nodes = _graph(X, adjacency), np.arange(X.shape[0])
         labels = np.full(graph.n, UNKNOWN)
         labels[nodes[known]] = codes
-        task = Task.labelled(graph, labels, tuple(str(name) for name in self.classes_))
-        changes = {name: getattr(self, name) for name in self._settings}
-        made = system(self._system, changes, operator=self.operator)
+        prepared, rule = normalised(graph)
+        task = Task.labelled(prepared, labels, tuple(str(name) for name in self.classes_))
+        method = self._build_system()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        fit = made.fit(task, seed=seed, conditions=Conditions(exactly(self.epochs)))
-        self.model_ = Model.of(made, fit)
+        fit = method.fit(task, seed=seed, conditions=Conditions(exactly(self.epochs)))
+        self.model_ = Model.of(method, fit, graph=graph, rule=rule)
         self.label_distributions_ = fit.predict_proba()[nodes]
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
         self.n_iter_ = fit.epochs
-        self._rows, self._of_nodes = X, fit.predict_proba()
+        self._rows, self._node_probabilities = X, fit.predict_proba()
         return self
 
     def predict_proba(self, X: Any, adjacency: Any = None) -> Array:
-        """Class probabilities of rows.
+        """Compute the class probabilities of rows.
 
-        With an adjacency the network looks at the graph of these rows. Without one a row has the
-        probabilities of the rows of training that are nearest to it, its own if it was among them.
+        With an adjacency the network is applied to the graph of these rows. Without one, a row gets
+        the probabilities of the nearest training rows, or its own if it is one of them.
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         if self.graph is not None:
-            return np.asarray(self._of_nodes[_node_numbers(X, self.graph)])
+            return np.asarray(self._node_probabilities[_node_numbers(X, self.graph)])
         if adjacency is not None:
-            return self.model_.predict_proba(_graph(X, _edges(adjacency, X.shape[0])))
+            return self.model_.predict_proba(_graph(X, adjacency))
         return self._by_nearest(X)
 
     def predict(self, X: Any, adjacency: Any = None) -> Array:
-        """The most probable class of rows."""
-        chosen = self.predict_proba(X, adjacency).argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
+        """Return the most probable class of each row; see `predict_proba`."""
+        best = self.predict_proba(X, adjacency).argmax(axis=1)
+        return np.asarray(self.classes_[best])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _nearest_rows(self, X: Any) -> sp.csr_array:
-        count = min(self.n_neighbors, X.shape[0] - 1)
-        return sp.csr_array(NearestNeighbors(n_neighbors=count).fit(X).kneighbors_graph())
-
     def _by_nearest(self, X: Any) -> Array:
         count = min(self.n_neighbors, self._rows.shape[0])
         distance, near = NearestNeighbors(n_neighbors=count).fit(self._rows).kneighbors(X)
-        # Rounding makes the distance of a row to itself a little more than nothing.
+        # Rounding makes the distance of a row to itself slightly larger than zero.
         same = distance <= 1e-7 * (1 + np.abs(X).max())
         weight = np.where(same.any(axis=1, keepdims=True), same, 1 / np.maximum(distance, 1e-12))
         weight = weight / weight.sum(axis=1, keepdims=True)
@@ -131,106 +137,81 @@ class KrylovClassifier(_GraphClassifier):
         order: Number of blocks X, LX, … in each layer.
         hidden: Width of each hidden layer.
         layers: Number of hidden layers.
-        dropout: Rate, on hidden outputs.
+        dropout: Dropout rate of hidden outputs.
+        input_dropout: Dropout rate of the features.
+        classifier: Whether a tanh layer stands before the output.
         lr: Learning rate.
-        weight_decay: L2 on all parameters.
+        weight_decay: Factor of the L2 penalty on all parameters.
         optimizer: "rmsprop" or "adam".
-        operator: "sym" or "rw".
-        epochs: For how long to train.
-        graph: The graph, if rows are node numbers.
-        n_neighbors: How many rows each is joined to, if there are no edges.
-        random_state: Fixes weights and dropout.
+        operator: Diffusion operator, "sym" or "rw".
+        epochs: Number of training epochs.
+        graph: The graph if rows are node numbers, otherwise None.
+        n_neighbors: Number of nearest rows that each row is joined to if there are no edges.
+        random_state: Seed or generator of the weights and of dropout.
     """
-
-    _system = "truncated-krylov"
-    _settings = ("order", "hidden", "layers", "dropout", "lr", "weight_decay", "optimizer")
 
     def __init__(
         self,
-        order: int = 12,
+        order: int = _KRYLOV.order,
         *,
-        hidden: int = 64,
-        layers: int = 1,
-        dropout: float = 0.9,
-        lr: float = 0.0115,
-        weight_decay: float = 4e-4,
-        optimizer: str = "rmsprop",
-        operator: str = "sym",
+        hidden: int = _KRYLOV.hidden,
+        layers: int = _KRYLOV.layers,
+        dropout: float = _KRYLOV.dropout,
+        input_dropout: float = _KRYLOV.input_dropout,
+        classifier: bool = _KRYLOV.classifier,
+        lr: float = _KRYLOV.lr,
+        weight_decay: float = _KRYLOV.weight_decay,
+        optimizer: str = _KRYLOV.optimizer,
+        operator: str = System.operator,
         epochs: int = 200,
         graph: Graph | None = None,
         n_neighbors: int = 7,
         random_state: Any = None,
     ) -> None:
-        self.order = order
-        self.hidden = hidden
-        self.layers = layers
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.operator = operator
-        self.epochs = epochs
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
+        _set_attributes(self, locals())
+
+    def _system_name(self) -> str:
+        return "truncated-krylov"
 
 
 class SnowballClassifier(_GraphClassifier):
-    """A Snowball network; with `linear`, a linear one.
+    """A Snowball network. Parameters not listed here are those of `KrylovClassifier`.
 
     Args:
         layers: Number of hidden layers.
-        linear: Without activation.
-        hidden: Width of each hidden layer.
-        dropout: Rate, on hidden outputs.
-        lr: Learning rate.
-        weight_decay: L2 on all parameters.
-        optimizer: "rmsprop" or "adam".
-        operator: "sym" or "rw".
-        epochs: For how long to train.
-        graph: The graph, if rows are node numbers.
-        n_neighbors: How many rows each is joined to, if there are no edges.
-        random_state: Fixes weights and dropout.
+        linear: Whether the network has no activation.
     """
-
-    _settings = ("hidden", "layers", "dropout", "lr", "weight_decay", "optimizer")
 
     def __init__(
         self,
-        layers: int = 1,
+        layers: int = _SNOWBALL.layers,
         *,
         linear: bool = False,
-        hidden: int = 64,
-        dropout: float = 0.9,
-        lr: float = 0.0175,
-        weight_decay: float = 6e-4,
-        optimizer: str = "rmsprop",
-        operator: str = "sym",
+        hidden: int = _SNOWBALL.hidden,
+        dropout: float = _SNOWBALL.dropout,
+        input_dropout: float = _SNOWBALL.input_dropout,
+        lr: float = _SNOWBALL.lr,
+        weight_decay: float = _SNOWBALL.weight_decay,
+        optimizer: str = _SNOWBALL.optimizer,
+        operator: str = System.operator,
         epochs: int = 200,
         graph: Graph | None = None,
         n_neighbors: int = 7,
         random_state: Any = None,
     ) -> None:
-        self.layers = layers
-        self.linear = linear
-        self.hidden = hidden
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.operator = operator
-        self.epochs = epochs
-        self.graph = graph
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
+        _set_attributes(self, locals())
 
-    @property
-    def _system(self) -> str:  # type: ignore[override]
+    def _system_name(self) -> str:
         return "linear-snowball" if self.linear else "snowball"
 
 
+def _set_attributes(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
+    """Set each argument of `__init__` as an attribute, as scikit-learn requires."""
+    vars(estimator).update({k: v for k, v in arguments.items() if k != "self"})
+
+
 def _known(y: Array) -> npt.NDArray[np.bool_]:
-    """Which labels are neither -1 nor None."""
+    """Mask of the labels that are neither -1 nor None."""
     if y.dtype == object:
         return np.array([label is not None and label != UNKNOWN for label in y])
     if y.dtype.kind in "iuf":
@@ -239,7 +220,7 @@ def _known(y: Array) -> npt.NDArray[np.bool_]:
 
 
 def _node_numbers(X: Any, graph: Graph) -> Array:
-    """The nodes that rows name."""
+    """Convert rows with one column of node numbers to node numbers; check their range."""
     rows = X.toarray() if sp.issparse(X) else X
     if rows.shape[1] != 1 or np.any(rows != np.round(rows)):
         raise UsageError(f"With a graph, X has one column of node numbers; got {rows.shape}.")
@@ -249,15 +230,8 @@ def _node_numbers(X: Any, graph: Graph) -> Array:
     return np.asarray(nodes)
 
 
-def _edges(adjacency: Any, n: int) -> sp.csr_array:
-    edges = sp.csr_array(adjacency)
+def _graph(X: Any, adjacency: Any) -> Graph:
+    edges, n = sp.csr_array(adjacency), X.shape[0]
     if edges.shape != (n, n):
-        raise ValueError(f"adjacency must be {n} × {n}, as many as rows; it is {edges.shape}")
-    return edges
-
-
-def _graph(X: Any, edges: sp.csr_array) -> Graph:
-    both = edges.tocoo()
-    pairs = np.stack([both.row, both.col]).astype(np.int64)
-    features = sp.csr_array(X) if sp.issparse(X) else X
-    return Graph.from_edges(pairs, X.shape[0], weights=both.data, features=features)
+        raise ValueError(f"adjacency must be {n} × {n}, one row per row of X; it is {edges.shape}")
+    return Graph.from_scipy(edges, features=sp.csr_array(X) if sp.issparse(X) else X)

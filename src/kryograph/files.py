@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from kryograph.errors import KryographError, UsageError
+
+Content = TypeVar("Content")
 
 
 @contextmanager
@@ -84,6 +88,21 @@ def check_output(
         raise UsageError(f"{path} cannot be written: {parent}: {error.strerror}.") from None
 
 
+def check_own_file(path: Path) -> None:
+    """Check that a file can be written; one that exists must have been written by kryograph."""
+    check_output(path, overwrite=True, is_ours=_is_own, kind="a file that kryograph wrote")
+
+
+def _is_own(path: Path) -> bool:
+    return path.is_file() and b"kryograph" in path.read_bytes()[:4096]
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a UTF-8 file as a whole, or leave what is there."""
+    with replaced(path) as new:
+        new.write_text(text, "utf-8")
+
+
 def read_text(path: Path) -> str:
     """Read a UTF-8 file; a file that is missing or not UTF-8 is a `UsageError`."""
     try:
@@ -100,3 +119,13 @@ def sha256(path: Path) -> str:
     """The SHA-256 of a file, as 64 hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def parse_toml(text: str, location: str, convert: Callable[[dict[str, Any]], Content]) -> Content:
+    """Parse a TOML text and convert its values; errors name the `location` of the text."""
+    try:
+        return convert(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{location} is not TOML: {error}.") from None
+    except UsageError as error:
+        raise UsageError(f"{location}: {error}") from None

@@ -38,17 +38,16 @@ NO_NODES.setflags(write=False)
 
 @dataclass(frozen=True)
 class Cleaning:
-    """Counts of the changes that `Graph.from_edges` made to a list of edges.
+    """Numbers of the changes that `Graph.from_edges` made to a list of edges.
 
-    A pair that is listed more than once, in one direction or both, keeps its largest weight.
+    Self-loops are removed, entries with the source and target of an earlier one dropped, and the
+    other direction of one-way pairs added. A pair that is listed more than once, in one direction
+    or both, keeps its largest weight.
     """
 
     loops: int = 0
-    """Number of self-loops removed."""
     repeated: int = 0
-    """Number of entries dropped because an earlier one has the same source and target."""
     one_way: int = 0
-    """Number of pairs listed in one direction only; the other direction was added."""
 
     def __str__(self) -> str:
         changes = [
@@ -66,11 +65,7 @@ class Graph:
     `Graph.from_edges` builds one from any list of edges. The constructor copies its arguments and
     accepts only an adjacency that already has these properties.
 
-    Args:
-        adjacency: N × N, CSR, float64, symmetric, without self-loops.
-        features: N × F, dense or CSR; sparse features stay sparse.
-        names: N node names in order; None if the nodes have no names.
-        cleaning: The changes that were made to the edges.
+    The adjacency is N × N, CSR, float64; features are N × F, dense or CSR, and stay so.
 
     >>> graph = Graph.from_edges([[0, 1, 1, 2], [1, 0, 2, 2]], n=4)
     >>> graph.n, graph.edges, str(graph.cleaning)
@@ -88,12 +83,12 @@ class Graph:
         features = _as_features(self.features)
         object.__setattr__(self, "adjacency", adjacency)
         object.__setattr__(self, "features", features)
-        n = adjacency.shape[0]
+        n, weights = adjacency.shape[0], adjacency.data
         if n == 0:
             raise UsageError("The graph has no nodes.")
         if adjacency.shape != (n, n):
             raise UsageError(f"The adjacency must be square; it is {adjacency.shape}.")
-        if not np.all(np.isfinite(adjacency.data)) or not np.all(adjacency.data > 0):
+        if not np.all(np.isfinite(weights) & (weights > 0)):
             raise UsageError("Edge weights must be positive and finite.")
         if adjacency.diagonal().any():
             raise UsageError("The adjacency must have no self-loops; use Graph.from_edges.")
@@ -137,8 +132,9 @@ class Graph:
         values = np.ones(pairs.shape[1]) if weights is None else np.array(weights, dtype=np.float64)
         if values.shape != (pairs.shape[1],):
             raise UsageError(f"There are {pairs.shape[1]} edges, but weights {values.shape}.")
-        if not np.all(np.isfinite(values)) or not np.all(values > 0):
-            at = np.flatnonzero(~(np.isfinite(values) & (values > 0)))[0]
+        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
+        if wrong.size:
+            at = wrong[0]
             raise UsageError(f"Edge {at} has weight {values[at]}: weights must be positive.")
 
         loops = pairs[0] == pairs[1]
@@ -301,12 +297,9 @@ class Split:
 class Task:
     """A graph, a split and the labels that training may see; it holds no test label.
 
-    Args:
-        graph: The whole graph, test nodes included: their features and edges are known.
-        split: The training, validation and test nodes.
-        labels: N class numbers, `UNKNOWN` for every node outside train and validation. If the
-            validation labels are hidden too, the task is one "without validation".
-        classes: The names of the classes.
+    The graph is whole: features and edges of test nodes are known. The labels are N class numbers,
+    `UNKNOWN` for every node outside train and validation. If the validation labels are hidden too,
+    the task is one "without validation".
     """
 
     graph: Graph

@@ -19,7 +19,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from kryograph.errors import UsageError, unknown
+from kryograph.errors import UsageError, check_known
 from kryograph.graph import Graph
 from kryograph.sparse import SparseMatrix
 
@@ -108,8 +108,7 @@ def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
     The adjacency has no self-loops. Its entry (i, j) is the weight with which node i receives the
     features of node j; degrees are sums of rows.
     """
-    if name not in OPERATORS:
-        raise unknown("operator", name, OPERATORS)
+    check_known("operator", name, OPERATORS)
     matrix = sp.csr_array(OPERATORS[name].matrix(adjacency.astype(np.float64)))
     matrix.sort_indices()
     return Operator(name, matrix, symmetric=_is_symmetric(matrix))
@@ -146,7 +145,7 @@ Matrix: TypeAlias = Callable[[sp.csr_array], sp.sparray]
 
 @dataclass(frozen=True)
 class OperatorKind:
-    """How an operator is computed from an adjacency without self-loops, and its properties."""
+    """A kind of operator: its matrix for an adjacency without self-loops, and its properties."""
 
     matrix: Matrix
     formula: str

@@ -31,9 +31,9 @@ class SparseMatrix:
     [[20.0], [1.0]]
     """
 
-    def __init__(self, matrix: Tensor, transpose: SparseMatrix | None = None) -> None:
+    def __init__(self, matrix: Tensor, *, symmetric: bool = False) -> None:
         self._matrix = matrix
-        self._transpose = transpose
+        self._transpose = self if symmetric else None
         self._pattern: SparseMatrix | None = None
 
     @classmethod
@@ -46,12 +46,7 @@ class SparseMatrix:
         symmetric: bool = False,
     ) -> SparseMatrix:
         """Copy a SciPy matrix; if it is `symmetric`, its transpose needs no computation."""
-        return cls(_to_torch(matrix, dtype, device))._marked(symmetric)
-
-    def _marked(self, symmetric: bool) -> SparseMatrix:
-        if symmetric:
-            self._transpose = self
-        return self
+        return cls(_to_torch(matrix, dtype, device), symmetric=symmetric)
 
     @property
     def shape(self) -> torch.Size:
@@ -60,7 +55,7 @@ class SparseMatrix:
 
     @property
     def nnz(self) -> int:
-        """Number of stored entries."""
+        """Number of stored entries of the matrix."""
         return int(self._matrix.values().numel())
 
     @property
@@ -89,9 +84,10 @@ class SparseMatrix:
     @cached_property
     def _transposed_order(self) -> Tensor:
         """For each entry of the transpose, its index among the entries of this matrix."""
-        numbers = self.to_scipy().astype(np.float64)
-        numbers.data = np.arange(numbers.nnz, dtype=np.float64)
-        return torch.from_numpy(numbers.T.tocsr().data.astype(np.int64)).to(self.device)
+        matrix = self.to_scipy()
+        numbers = np.arange(self.nnz)
+        numbered = sp.csr_array((numbers, matrix.indices, matrix.indptr), shape=matrix.shape)
+        return torch.from_numpy(numbered.T.tocsr().data).to(self.device)
 
     @property
     def values(self) -> Tensor:
@@ -123,13 +119,8 @@ class SparseMatrix:
         """The first `rows` rows without a copy; their entries must lie in the first `columns`."""
         start = self._matrix.crow_indices()[: rows + 1]
         end = int(start[-1])
-        corner = _csr(
-            start,
-            self._matrix.col_indices()[:end],
-            self._matrix.values()[:end],
-            (rows, columns),
-        )
-        return SparseMatrix(corner)._marked(symmetric)
+        entries = self._matrix.col_indices()[:end], self._matrix.values()[:end]
+        return SparseMatrix(_csr(start, *entries, (rows, columns)), symmetric=symmetric)
 
     def __matmul__(self, x: Tensor) -> Tensor:
         result: Tensor = _Product.apply(x, self)  # type: ignore[no-untyped-call]
@@ -170,7 +161,7 @@ def _to_torch(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device | s
     return _csr(
         torch.from_numpy(matrix.indptr.astype(index)),
         torch.from_numpy(matrix.indices.astype(index)),
-        torch.from_numpy(matrix.data.astype(np.float64)).to(dtype),
+        torch.tensor(matrix.data, dtype=dtype),
         matrix.shape,
     ).to(device)
 
@@ -181,3 +172,15 @@ def _csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int])
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         # The invariants hold: SciPy checked them when it built the arrays.
         return torch.sparse_csr_tensor(start, columns, values, size=shape, check_invariants=False)
+
+
+def row_normalise(matrix: sp.csr_array) -> sp.csr_array:
+    """Divide each row by its sum; a row that sums to zero stays as it is.
+
+    >>> row_normalise(sp.csr_array([[1.0, 3.0], [0.0, 0.0]])).toarray()
+    array([[0.25, 0.75],
+           [0.  , 0.  ]])
+    """
+    sums = np.asarray(matrix.sum(axis=1), dtype=np.float64)
+    scale = np.divide(1.0, sums, out=np.ones_like(sums), where=sums != 0)
+    return sp.csr_array(sp.diags_array(scale) @ matrix)

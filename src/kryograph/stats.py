@@ -1,24 +1,70 @@
-"""Results: runs of one system under one protocol, and what they come to."""
+"""Statistics: metrics of predictions, means with intervals, and what luck alone gives."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp, inf, pi, sqrt
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import ndtr, stdtrit
+
+Metric: TypeAlias = Callable[[npt.NDArray[np.float64], npt.NDArray[np.int64]], float]
+"""Function of class probabilities (n × C) and true classes (n); higher values are better."""
+
+
+def accuracy(probabilities: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]) -> float:
+    """Share of nodes whose most probable class is the true one.
+
+    >>> accuracy(np.array([[0.9, 0.1], [0.3, 0.7]]), np.array([0, 0]))
+    0.5
+    """
+    return float(np.mean(probabilities.argmax(axis=1) == labels))
+
+
+def balanced_accuracy(
+    probabilities: npt.NDArray[np.float64], labels: npt.NDArray[np.int64]
+) -> float:
+    """Mean over the classes of the share of their nodes that are predicted correctly.
+
+    >>> balanced_accuracy(np.array([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]), np.array([0, 0, 1]))
+    0.5
+    """
+    right = probabilities.argmax(axis=1) == labels
+    return float(np.mean([right[labels == c].mean() for c in np.unique(labels)]))
+
+
+def calibration_error(
+    probabilities: npt.NDArray[np.float64], labels: npt.NDArray[np.int64], bins: int = 10
+) -> float:
+    """Expected calibration error: the mean gap between confidence and share of right predictions.
+
+    Nodes are put into bins of equal width by the probability of their most probable class; a bin
+    counts by its nodes.
+
+    >>> calibration_error(np.array([[0.75, 0.25], [0.75, 0.25]]), np.array([0, 1]))
+    0.25
+    """
+    confidence = probabilities.max(axis=1)
+    right = probabilities.argmax(axis=1) == labels
+    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = np.bincount(bin_of, weights=confidence - right, minlength=bins)
+    return float(abs(gaps).sum() / labels.size)
+
+
+METRICS: dict[str, Metric] = {"accuracy": accuracy}
+"""Metrics by name. Every run records all of them on its test nodes."""
 
 
 @dataclass(frozen=True)
 class Summary:
     """Mean, standard deviation and Student's 95 % interval of the mean, within [0, 1].
 
-    One run has neither of the latter.
+    The standard deviation and the ends of the interval are None if there is one value only.
 
     >>> summarise([0.80, 0.82, 0.84]).ci95
     (0.7703..., 0.8696...)
@@ -31,18 +77,18 @@ class Summary:
 
 
 def summarise(values: Sequence[float]) -> Summary:
-    """The summary of some scores."""
+    """Summarise scores, which are fractions; there must be at least one."""
     n = len(values)
     mean = statistics.fmean(values)
     if n == 1:
         return Summary(mean, None, (None, None), 1)
     std = statistics.stdev(values)
-    half = float(stdtrit(n - 1, 0.975)) * std / n**0.5
+    half = student_half_width(std, n)
     return Summary(mean, std, (max(mean - half, 0.0), min(mean + half, 1.0)), n)
 
 
 def tempered(probabilities: npt.NDArray[np.float64], temperature: float) -> npt.NDArray[np.float64]:
-    """p^{1/T}, rows summing to one again.
+    """Raise probabilities (n × C) to the power 1/T and scale each row to the sum one.
 
     >>> tempered(np.array([[0.8, 0.2]]), 2.0).round(3)
     array([[0.667, 0.333]])
@@ -53,8 +99,8 @@ def tempered(probabilities: npt.NDArray[np.float64], temperature: float) -> npt.
     return result
 
 
-def wilson_interval(right: int, n: int) -> tuple[float, float, float]:
-    """A share and its 95 % interval by Wilson's score.
+def wilson_interval(right: float, n: float) -> tuple[float, float, float]:
+    """Share `right / n` and the ends of its 95 % interval by Wilson's score.
 
     >>> [round(value, 3) for value in wilson_interval(8, 10)]
     [0.8, 0.49, 0.943]
@@ -67,7 +113,7 @@ def wilson_interval(right: int, n: int) -> tuple[float, float, float]:
 
 
 def student_half_width(std: float, n: int) -> float:
-    """Half of Student's 95 % interval of a mean of n values.
+    """Half the width of Student's 95 % interval of the mean of n values.
 
     >>> round(student_half_width(0.02, 4), 4)
     0.0318
@@ -77,17 +123,16 @@ def student_half_width(std: float, n: int) -> float:
 
 @cache
 def expected_maximum(count: int) -> float:
-    """Of that many independent standard normals.
+    """Expected maximum of `count` independent standard normal numbers.
 
     >>> expected_maximum(1), expected_maximum(2)  # the latter is 1/√π
     (0.0, 0.5641...)
     """
     from scipy.integrate import quad  # slow to import, and few commands need it
-    from scipy.special import ndtr
 
-    def weighed(x: float) -> float:
-        density: float = count * exp(-x * x / 2) / sqrt(2 * pi) * ndtr(x) ** (count - 1)
-        return x * density
+    def weighted_density(x: float) -> float:
+        normal = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+        return float(x * count * normal * ndtr(x) ** (count - 1))
 
-    value, _ = quad(weighed, -inf, inf)
+    value, _ = quad(weighted_density, -math.inf, math.inf)
     return float(value)

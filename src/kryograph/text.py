@@ -1,17 +1,21 @@
-"""Numbers, names and durations as text for people, and durations read from text."""
+"""Numbers, names and durations as text for people, durations read from text, and progress."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from kryograph.errors import UsageError
+
+OnProgress: TypeAlias = Callable[[str, float], None]
+"""Callback of a long computation: name of the stage, and the fraction of it that is done."""
 
 SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def parse_duration(text: str) -> float:
-    """Read a duration such as "90s", "10m" or "1h"; the answer is in seconds.
+    """Read a duration such as "90s", "10m" or "1h", in seconds.
 
     >>> parse_duration("10m")
     600.0
@@ -80,3 +84,7 @@ def quoted_list(names: Iterable[str]) -> str:
     "'id', 'topic'"
     """
     return ", ".join(quoted(name) for name in names)
+
+
+def ignore_progress(stage: str, fraction: float) -> None:
+    """Default callback for `progress`; does nothing."""

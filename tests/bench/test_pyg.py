@@ -1,18 +1,22 @@
+"""`kryograph.bench.pyg`: given the same weights, its networks are those of kryograph."""
+
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import scipy.sparse as sp
 import torch
-from torch import Tensor
-from torch.nn import functional as F
+from torch import Tensor, nn
 
-from kryograph.bench.pyg import GCNSnowball, Idiom, Setting, SignMLP, sign_blocks
+from kryograph.bench.pyg import PYG_NETWORKS, sign_blocks
 from kryograph.graph import Graph
-from kryograph.nn import Snowball, TruncatedKrylov, krylov_blocks
+from kryograph.nn import GCN, Snowball, TruncatedKrylov, krylov_blocks
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
+from kryograph.systems import system
+from kryograph.systems.network import NetworkSystem
 from tests.layers import MIXED, WEIGHTED, seeded
 
 FEATURES, HIDDEN, CLASSES = 6, 5, 3
@@ -25,135 +29,94 @@ def with_words(graph: Graph) -> Graph:
     return replace(graph, features=words)
 
 
-def labels_of(graph: Graph) -> Tensor:
-    return torch.arange(graph.n) % CLASSES
-
-
-def make(
-    kind: type[SignMLP] | type[GCNSnowball], graph: Graph, training: list[int], setting: Setting
-) -> Idiom:
-    scored = torch.tensor([5, 0, 3])
+def build(name: str, features: int = FEATURES, **changes: Any) -> tuple[nn.Module, NetworkSystem]:
+    """PyTorch Geometric's network with random biases, and the system with the same settings."""
+    method = system(name, changes)
+    assert isinstance(method, NetworkSystem)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return kind(with_words(graph), labels_of(graph), torch.tensor(training), scored, setting)
-
-
-def features_of(graph: Graph) -> SparseMatrix:
-    return SparseMatrix.from_scipy(with_words(graph).features)
-
-
-def krylov_like(idiom: SignMLP, setting: Setting) -> TruncatedKrylov:
-    """Our network with the idiom's weights."""
-    net = TruncatedKrylov(
-        FEATURES, HIDDEN, CLASSES, setting.order, activation=setting.activation, dropout=0.5
-    )
+        network = PYG_NETWORKS[name](features, CLASSES, method.settings).eval()
     with torch.no_grad():
-        for ours, theirs in ((net.first, idiom.model.first), (net.output, idiom.model.last)):
-            ours.weight.copy_(theirs.weight.T)
-            ours.bias.copy_(theirs.bias)
-    return net.eval()
+        for key, parameter in network.named_parameters():
+            if key.endswith("bias"):
+                parameter.uniform_(-1, 1, generator=seeded(0))
+    return network, method
 
 
-def snowball_like(idiom: GCNSnowball, setting: Setting) -> Snowball:
-    """Our network with the idiom's weights, biases not zero."""
-    net = Snowball(
-        FEATURES, HIDDEN, CLASSES, setting.layers, activation=setting.activation, dropout=0.5
-    )
-    with torch.no_grad():
-        for ours, theirs in zip([*net.convs, net.output], idiom.model.convs, strict=True):
-            theirs.bias.uniform_(-1, 1, generator=seeded(0))
-            ours.weight.copy_(theirs.lin.weight.T)
-            ours.bias.copy_(theirs.bias)
-    return net.eval()
+def logits_of(network: nn.Module, graph: Graph) -> Tensor:
+    logits: Tensor = network(SparseMatrix.from_scipy(with_words(graph).features), operator(graph))
+    return logits.detach()
 
 
-# The same function
+def pyg_logits(network: nn.Module, graph: Graph) -> Tensor:
+    data = with_words(graph).to_pyg()
+    logits: Tensor = network(data.x, data.edge_index, data.edge_weight)
+    return logits.detach()
 
 
 @GRAPHS
 @pytest.mark.parametrize("order", [1, 2, 5])
-def test_the_blocks_are_those_of_the_papers_operator(graph: Graph, order: int) -> None:
-    expected = torch.cat(list(krylov_blocks(operator(graph), features_of(graph), order)), dim=1)
-    torch.testing.assert_close(sign_blocks(with_words(graph), order), expected, rtol=0, atol=1e-6)
+def test_sign_blocks_are_those_of_the_papers_operator(graph: Graph, order: int) -> None:
+    words = SparseMatrix.from_scipy(with_words(graph).features)
+    expected = torch.cat(list(krylov_blocks(operator(graph), words, order)), dim=1)
+    blocks = sign_blocks(with_words(graph).to_pyg(), order)
+    torch.testing.assert_close(blocks, expected, rtol=0, atol=1e-6)
 
 
 @GRAPHS
 @pytest.mark.parametrize("order", [1, 4])
-@pytest.mark.parametrize("activation", ["tanh", "identity"])
-def test_sign_and_an_mlp_are_truncated_krylov(graph: Graph, order: int, activation: str) -> None:
-    setting = Setting(HIDDEN, order=order, activation=activation, dropout=0.5)
-    idiom = make(SignMLP, graph, [0, 1, 2], setting)
-    idiom.step()
-    logits = krylov_like(idiom, setting)(features_of(graph), operator(graph))
-    torch.testing.assert_close(idiom.score(), logits[[5, 0, 3]], rtol=0, atol=1e-5)
+def test_sign_mlp_is_truncated_krylov(graph: Graph, order: int) -> None:
+    theirs, method = build("truncated-krylov", order * FEATURES, order=order, hidden=HIDDEN)
+    ours = method.network(FEATURES, CLASSES).eval()
+    assert isinstance(ours, TruncatedKrylov)
+    with torch.no_grad():
+        for layer, linear in ((ours.first, theirs[0]), (ours.output, theirs[3])):
+            layer.weight.copy_(linear.weight.T)
+            layer.bias.copy_(linear.bias)
+    logits = theirs(sign_blocks(with_words(graph).to_pyg(), order)).detach()
+    torch.testing.assert_close(logits, logits_of(ours, graph), rtol=0, atol=1e-5)
+
+
+def test_sign_mlp_refuses_a_second_hidden_layer() -> None:
+    with pytest.raises(ValueError, match="one hidden layer, not 2"):
+        build("truncated-krylov", layers=2)
 
 
 @GRAPHS
 @pytest.mark.parametrize("layers", [1, 3])
-@pytest.mark.parametrize("activation", ["tanh", "identity"])
-def test_gcn_layers_on_all_before_are_snowball(graph: Graph, layers: int, activation: str) -> None:
-    setting = Setting(HIDDEN, layers=layers, activation=activation, dropout=0.5)
-    idiom = make(GCNSnowball, graph, [0, 1, 2], setting)
-    idiom.step()
-    logits = snowball_like(idiom, setting)(features_of(graph), operator(graph))
-    torch.testing.assert_close(idiom.score(), logits[[5, 0, 3]], rtol=0, atol=1e-5)
+@pytest.mark.parametrize("name", ["snowball", "linear-snowball"])
+def test_gcn_snowball_is_snowball(graph: Graph, layers: int, name: str) -> None:
+    theirs, method = build(name, layers=layers, hidden=HIDDEN)
+    ours = method.network(FEATURES, CLASSES).eval()
+    assert isinstance(ours, Snowball)
+    with torch.no_grad():
+        for layer, conv in zip([*ours.convs, ours.output], theirs.convs, strict=True):
+            layer.weight.copy_(conv.lin.weight.T)
+            layer.bias.copy_(conv.bias)
+    logits = pyg_logits(theirs, graph)
+    torch.testing.assert_close(logits, logits_of(ours, graph), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [SignMLP, GCNSnowball])
-def test_the_gradients_are_those_of_our_network(kind: type[SignMLP] | type[GCNSnowball]) -> None:
-    # Not in order, and of two classes: logits and labels must be those of the same nodes.
-    setting, training = Setting(HIDDEN, order=3, lr=0.0), [4, 1, 0]
-    idiom = make(kind, MIXED, training, setting)
-    like = krylov_like if kind is SignMLP else snowball_like
-    net = like(idiom, setting).train()
-    net.dropout = 0.0
-    logits = net(features_of(MIXED), operator(MIXED))
-    F.cross_entropy(logits[training], labels_of(MIXED)[training]).backward()
-    idiom.step()
-    theirs = {tuple(p.shape): p.grad for p in idiom.model.parameters()}
-    ours = [p.grad.T if p.ndim == 2 else p.grad for p in net.parameters()]
-    assert {tuple(gradient.shape) for gradient in ours} == set(theirs)
-    for gradient in ours:
-        torch.testing.assert_close(theirs[tuple(gradient.shape)], gradient, rtol=0, atol=1e-5)
+def test_gcn_of_the_example_is_gcn() -> None:
+    theirs, method = build("gcn")
+    ours = method.network(FEATURES, CLASSES).eval()
+    assert isinstance(ours, GCN)
+    with torch.no_grad():
+        for layer, conv in zip(ours.convs, (theirs[1], theirs[3]), strict=True):
+            layer.weight.copy_(conv.lin.weight.T)
+            layer.bias.copy_(conv.bias)
+    torch.testing.assert_close(pyg_logits(theirs, MIXED), logits_of(ours, MIXED))
 
 
-# Training
+def test_gat_of_the_example_has_as_many_weights_as_gat() -> None:
+    theirs, method = build("gat")
+    ours = method.network(FEATURES, CLASSES)
+    assert sum(p.numel() for p in theirs.parameters()) == sum(p.numel() for p in ours.parameters())
 
 
-@pytest.mark.parametrize("kind", [SignMLP, GCNSnowball])
-@pytest.mark.parametrize("optimizer", ["rmsprop", "adam"])
-def test_steps_learn_the_labels(kind: type[SignMLP] | type[GCNSnowball], optimizer: str) -> None:
-    training = [0, 3, 5]
-    setting = Setting(32, layers=1, order=3, lr=0.01, optimizer=optimizer)
-    idiom = make(kind, MIXED, training, setting)
-    targets = labels_of(MIXED)[[5, 0, 3]]
-    before = F.cross_entropy(idiom.score(), targets)
-    for _ in range(60):
-        idiom.step()
-    after = idiom.score()
-    assert not after.requires_grad
-    assert F.cross_entropy(after, targets) < 0.5 * before
-
-
-@pytest.mark.parametrize("kind", [SignMLP, GCNSnowball])
-def test_dropout_in_steps_and_not_in_scores(kind: type[SignMLP] | type[GCNSnowball]) -> None:
-    idiom = make(kind, MIXED, [0, 1, 2], Setting(HIDDEN, dropout=0.5))
-    assert torch.equal(idiom.score(), idiom.score())
-    idiom.model.train()
-    assert not torch.equal(idiom.training_logits(), idiom.training_logits())
-
-
-@pytest.mark.parametrize(
-    ("optimizer", "torchs"), [("rmsprop", torch.optim.RMSprop), ("adam", torch.optim.Adam)]
-)
-def test_the_optimiser_is_torchs(optimizer: str, torchs: type[torch.optim.Optimizer]) -> None:
-    setting = Setting(HIDDEN, lr=0.25, weight_decay=0.125, optimizer=optimizer)
-    found = make(SignMLP, MIXED, [0], setting).optimizer
-    assert type(found) is torchs
-    assert found.param_groups[0]["lr"] == 0.25
-    assert found.param_groups[0]["weight_decay"] == 0.125
-
-
-def test_sign_has_one_hidden_layer() -> None:
-    with pytest.raises(ValueError, match="one hidden layer, not 2"):
-        make(SignMLP, MIXED, [0], Setting(HIDDEN, layers=2))
+@pytest.mark.parametrize("name", ["snowball", "gcn", "gat"])
+def test_networks_drop_entries_in_training_only(name: str) -> None:
+    network, _ = build(name, dropout=0.5)
+    assert torch.equal(pyg_logits(network, MIXED), pyg_logits(network, MIXED))
+    network.train()
+    assert not torch.equal(pyg_logits(network, MIXED), pyg_logits(network, MIXED))

@@ -1,3 +1,5 @@
+"""`kryograph.bench.spmm`: one product in several libraries, and how fast each is."""
+
 from __future__ import annotations
 
 import math
@@ -33,11 +35,11 @@ FIELDS = {
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Graphs that take no time."""
-    monkeypatch.setattr(bench, "NODES", (300, 600))
-    monkeypatch.setattr(bench, "QUICK_NODES", (300,))
+    monkeypatch.setattr(bench, "SPMM_NODES", (300, 600))
+    monkeypatch.setattr(bench, "QUICK_SPMM_NODES", (300,))
 
 
-def test_the_graph_has_the_mean_degree() -> None:
+def test_random_operator_has_ten_neighbours_per_node() -> None:
     matrix = random_operator(2000)
     assert matrix.shape == (2000, 2000)
     # Ten neighbours and itself, less the few pairs that are drawn twice.
@@ -46,7 +48,7 @@ def test_the_graph_has_the_mean_degree() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 8, 200])
-def test_all_compute_the_same_product(width: int) -> None:
+def test_products_are_the_same_in_every_library(width: int) -> None:
     matrix = sp.random_array((50, 50), density=0.1, rng=0, format="csr")
     x = torch.randn(50, width, generator=torch.Generator().manual_seed(1))
     works = products(matrix, x)
@@ -56,7 +58,7 @@ def test_all_compute_the_same_product(width: int) -> None:
         torch.testing.assert_close(work(), expected, rtol=1e-5, atol=1e-5)
 
 
-def test_a_row_by_its_own_numbers() -> None:
+def test_compare_products_gives_speedups_and_share_of_the_copy_rate() -> None:
     row = compare_products(random_operator(300), 8, budget=0)
     assert set(row) == FIELDS
     ours = row["kryograph_seconds"]
@@ -67,7 +69,9 @@ def test_a_row_by_its_own_numbers() -> None:
     assert 0 < row["difference"] < 1e-6
 
 
-def test_messages_that_are_too_large_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_products_leaves_out_messages_that_are_too_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bench, "MOST_MESSAGES", 100)
     row = compare_products(random_operator(300), 8, budget=0)
     assert set(row) == FIELDS
@@ -77,10 +81,12 @@ def test_messages_that_are_too_large_are_left_out(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("small")
-def test_the_sizes_of_a_quick_run_and_a_whole_one() -> None:
-    quick = measure_spmm(quick=True)
+def test_measure_spmm_has_fewer_sizes_if_quick() -> None:
+    cases: list[str] = []
+    quick = measure_spmm(quick=True, on_case=cases.append)["products"]
+    assert cases == ["300 nodes"]
     assert [(row["nodes"], row["width"]) for row in quick] == [(300, 8), (300, 64)]
-    whole = measure_spmm()
+    whole = measure_spmm(quick=False, on_case=cases.append)["products"]
     sizes = [(n, width) for n in (300, 600) for width in (8, 64, 256)]
     assert [(row["nodes"], row["width"]) for row in whole] == sizes
     assert all(math.isfinite(value) for row in [*quick, *whole] for value in row.values())

@@ -1,149 +1,134 @@
-"""`kryograph.bench.commands`, `kryograph.bench.epoch` and `kryograph.bench.growth`, as they are."""
+"""`kryograph bench`: the table and the JSON of every benchmark."""
 
 from __future__ import annotations
 
 import json
-import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from kryograph.bench import epoch, growth, seeds
-from kryograph.bench.epoch import CASES, Case
-from kryograph.cli.bench import app
-from kryograph.data import Dataset
-from kryograph.systems.truncated_krylov import TruncatedKrylovSystem
-from kryograph.training.loop import Conditions
-from kryograph.training.stopping import StopRule
+from kryograph.bench import apply, benchmark_summaries, growth, load_benchmark, spmm
+from kryograph.experiments import graph_accuracy
+from tests.tiny_graphs import write_graph
 
-pytestmark = pytest.mark.slow
-
-FIELDS = {
-    "setting",
-    "engine_seconds",
-    "literal_seconds",
-    "pyg_seconds",
-    "speedup_literal",
-    "speedup_pyg",
-    "logits_difference",
-    "gradient_difference",
-    "floor_fraction",
-    "engine_peak_bytes",
-    "literal_peak_bytes",
-}
+Run = Callable[..., tuple[int, str, str]]
 
 
-def answer(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables are not wrapped, and graphs are small."""
     monkeypatch.setenv("COLUMNS", "200")
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    return result.stdout
+    monkeypatch.setattr(growth, "QUICK_GROWTH_NODES", (200, 400))
+    monkeypatch.setattr(spmm, "QUICK_SPMM_NODES", (300,))
+    monkeypatch.setattr(apply, "QUICK_APPLY_NODES", 200)
 
 
-def test_the_papers_settings_are_measured() -> None:
-    sizes = {(c.architecture, c.dataset, c.depth, c.hidden) for c in CASES}
-    assert len(CASES) == len(sizes) == 15
-    assert ("truncated-krylov", "cora", 30, 4950) in sizes
-    assert ("snowball", "pubmed", 15, 100) in sizes
+def answer(run: Run, *arguments: object) -> str:
+    code, out, err = run("bench", *arguments)
+    assert code == 0, err
+    return out
+
+
+def json_of(run: Run, *arguments: str) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(answer(run, *arguments, "--json"))
+    assert set(result["machine"]) >= {"cpu", "threads", "torch"}
+    return result
+
+
+@pytest.mark.parametrize("name", ["apply", pytest.param("growth", marks=pytest.mark.slow), "spmm"])
+def test_bench_prints_the_result_as_json_and_as_tables(run: Run, name: str) -> None:
+    record = load_benchmark(name)
+    result = json_of(run, name, "--quick")
+    for key, columns in record.columns.items():
+        rows = result[key]
+        values = rows.values() if isinstance(rows, dict) else rows
+        keys = {column.key for column in columns} - {"name"}
+        assert all(keys <= set(row) for row in values)
+    printed = answer(run, name, "--quick")
+    for columns in record.columns.values():
+        for column in columns:
+            assert column.heading in printed
+
+
+@pytest.mark.slow
+def test_bench_growth_prints_sizes_and_exponents(run: Run) -> None:
+    printed = answer(run, "growth", "--quick")
+    lines = [line.split() for line in printed.splitlines() if line.split()]
+    assert [line[:2] for line in lines if line[0] == "snowball"][:2] == [
+        ["snowball", "200"],
+        ["snowball", "400"],
+    ]
+    assert any(line[0] == "exponent" for line in lines)
+
+
+def test_bench_help_shows_the_summary_of_each_benchmark(run: Run) -> None:
+    printed = answer(run, "--help")
+    for name in benchmark_summaries():
+        assert name in printed
+    for name, summary in benchmark_summaries().items():
+        command = " ".join(answer(run, name, "--help").split())
+        assert summary in command
+        assert f"Example: kryograph bench {name} --quick" in command
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> Path:
+    """A folder with one small graph."""
+    folder = tmp_path / "graphs"
+    folder.mkdir()
+    write_graph(folder / "mine.npz")
+    return folder
+
+
+def test_bench_graphs_prints_tables_that_fit(run: Run, graphs: Path, tmp_path: Path) -> None:
+    out, html = tmp_path / "rows.csv", tmp_path / "page.html"
+    arguments = ("graphs", "--data", graphs, "--per-class", "2,4", "--draws", "1", "--out", out)
+    printed = answer(run, *arguments, "--html", html)
+    assert max(map(len, printed.splitlines())) <= 200
+    for words in ("Accuracy on the test nodes, %", "Regret of the portfolio", "mine"):
+        assert words in printed
+    assert "2 labels of each class" in html.read_text("utf-8")
+    assert len(out.read_text().splitlines()) == 1 + 1 + 2 * len(graph_accuracy.GRAPH_METHODS)
+    # The second time all rows are there.
+    code, again, messages = run("bench", *arguments)
+    assert code == 0
+    assert "seed" not in messages
+    assert "mine, diffused-logistic:representation=centred, 2 draws: This graph has" in messages
+    assert again == printed
+
+
+def test_bench_graphs_prints_json_of_the_methods_it_is_asked_for(run: Run, graphs: Path) -> None:
+    hops = "diffused-logistic:representation=hops"
+    arguments = ("graphs", "--data", graphs, "--per-class", "3", "--draws", "2")
+    found = json_of(run, *map(str, arguments), "--method", "lp", "--method", hops)
+    assert [row["method"] for row in found["rows"]] == ["basis", *["lp", hops] * 2]
+    [setting] = found["summary"]["settings"]
+    assert set(setting["accuracy"]) == {"lp", hops}
+    assert setting["regret"] is None
+
+
+def test_bench_graphs_names_methods_without_a_result(run: Run, graphs: Path) -> None:
+    arguments = ("bench", "graphs", "--data", graphs, "--draws", "1", "--per-class", "2")
+    code, _, messages = run(*arguments, "--method", "gcn", "--budget", "0.000001s")
+    assert code == 0
+    assert "1/1 mine, 2 per class, seed 0, gcn: It would take about" in messages
+    assert messages.count("the budget is 0 s") == 2
 
 
 @pytest.mark.parametrize(
-    "case",
+    ("arguments", "message"),
     [
-        Case("truncated-krylov", "cora", 3, 8),
-        Case("linear-snowball", "cora", 2, 8),
-        Case("snowball", "cora", 2, 8),
+        (("--data", "nowhere.npz"), "There is no file or folder nowhere.npz."),
+        (("--data", "cora", "--per-class", "3,x"), "--per-class takes whole numbers"),
+        (("--data", "cora", "--method", "no-such"), "'no-such'"),
+        (("--data", "cora", "--budget", "soon"), "'soon'"),
     ],
-    ids=str,
 )
-def test_an_epoch_is_the_same_function_whoever_computes_it(case: Case, cora: Dataset) -> None:
-    row = epoch.compare_epochs(case, budget=0.01)
-    assert set(row) >= FIELDS
-    assert 0 < row["logits_difference"] < 1e-5  # rounding, and not the same kernels
-    assert 0 < row["gradient_difference"] < 1e-5
-    for name in ("engine", "literal", "pyg"):
-        assert row[f"{name}_seconds"] > 0
-    assert row["speedup_literal"] == row["literal_seconds"] / row["engine_seconds"]
-    assert row["speedup_pyg"] == row["pyg_seconds"] / row["engine_seconds"]
-    assert row["floor_fraction"] > 0
-
-
-def test_the_mean_of_a_speedup_is_geometric() -> None:
-    rows = [
-        {"architecture": "snowball", "speedup_literal": a, "speedup_pyg": b}
-        for a, b in ((2.0, 1.0), (8.0, 9.0))
-    ]
-    assert epoch.epoch_summary(rows) == {
-        "snowball": {
-            "speedup_literal": pytest.approx(4.0),
-            "speedup_pyg": pytest.approx(3.0),
-        }
-    }
-
-
-def test_what_is_printed_of_an_epoch(monkeypatch: pytest.MonkeyPatch, cora: Dataset) -> None:
-    monkeypatch.setattr(epoch, "QUICK_CASES", (Case("truncated-krylov", "cora", 2, 4),))
-    found = json.loads(answer(monkeypatch, "epoch", "--quick", "--json"))
-    assert set(found) == {"settings", "summary", "machine"}
-    assert set(found["settings"][0]) >= FIELDS
-    assert found["settings"][0]["setting"] == "truncated-krylov cora 2×4"
-    assert set(found["summary"]["truncated-krylov"]) == {"speedup_literal", "speedup_pyg"}
-    table = answer(monkeypatch, "epoch", "--quick")
-    assert "truncated-krylov cora 2×4" in table
-    assert "geometric mean" in table
-
-
-def test_what_is_printed_of_growth(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "QUICK_NODES", (200, 400))
-    found = json.loads(answer(monkeypatch, "growth", "--quick", "--json"))
-    assert [(row["system"], row["nodes"]) for row in found["sizes"]] == [
-        (name, n) for n in (200, 400) for name in growth.GROWTH_SYSTEMS
-    ]
-    for row in found["sizes"]:
-        assert row["epoch_seconds"] > 0
-        assert row["predict_seconds"] > 0
-    assert set(found["exponents"]["snowball"]) == set(growth.MEASURED)
-    assert "exponent" in answer(monkeypatch, "growth", "--quick")
-
-
-def test_what_is_printed_of_sparse_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = json.loads(answer(monkeypatch, "spmm", "--quick", "--json"))
-    assert [row["width"] for row in found["products"]] == [8, 64]
-    assert "of copy rate" in answer(monkeypatch, "spmm", "--quick")
-
-
-def test_what_is_printed_of_seeds(monkeypatch: pytest.MonkeyPatch, cora: Dataset) -> None:
-    monkeypatch.setattr(seeds, "QUICK_SEEDS", 1)
-    monkeypatch.setattr(seeds, "LITERAL_EPOCHS", 2)
-    found = json.loads(answer(monkeypatch, "seeds", "--quick", "--json"))
-    assert (found["seeds"], found["jobs"]) == (1, 1)
-    assert found["speedup"] == pytest.approx(found["literal_seconds"] / found["seconds"])
-    assert found["literal_epoch_seconds"] > 0
-
-
-def test_the_literal_run_is_the_same_run(cora: Dataset) -> None:
-    task = cora.task("public")
-    settings = seeds.LiteralKrylov.settings_type().replace(
-        {"hidden": 4, "order": 2, "dropout": 0.0}
-    )
-    short = Conditions(rule=StopRule(max_epochs=5))
-    ours, literal = (
-        cls(settings).fit(task, conditions=short).predict_proba()
-        for cls in (TruncatedKrylovSystem, seeds.LiteralKrylov)
-    )
-    assert abs(ours - literal).max() < 1e-4
-
-
-def test_an_exponent_is_the_slope_of_the_logarithms() -> None:
-    rows = [{"nodes": n, "seconds": 3 * n**1.5} for n in (10, 100, 1000)]
-    assert growth.exponent(rows, "seconds") == pytest.approx(1.5)
-    assert growth.exponent([{"nodes": 10, "seconds": None}], "seconds") is None
-
-
-def test_the_synthetic_task_is_what_it_says() -> None:
-    task = growth.synthetic_task(2_000)
-    graph = task.graph
-    assert (graph.n, graph.features.shape) == (2_000, (2_000, 64))
-    assert 2 * graph.edges / graph.n == pytest.approx(10, rel=0.1)
-    assert (task.split.train.size, task.split.validation.size) == (20, 20)
-    assert math.isclose((task.labels[task.split.test] == -1).mean(), 1.0)
+def test_bench_graphs_refuses_bad_options(
+    run: Run, arguments: tuple[str, ...], message: str
+) -> None:
+    code, _, messages = run("bench", "graphs", *arguments)
+    assert code == 2
+    assert message in messages

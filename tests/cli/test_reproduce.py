@@ -1,111 +1,119 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kryograph.cli.reproduce import SweepOptions, fill, own, reproducer, split_commas
+from kryograph.cli.reproduce import fill
 from kryograph.errors import UsageError
 from kryograph.experiments.cells import gather
-from kryograph.experiments.result_tables import Cell, result_table
+from kryograph.experiments.result_tables import find_table
 from kryograph.experiments.tuned import Tuned, add_tuned, read_tuned, tuned_file
 from kryograph.runs.job import Scenario
 from kryograph.runs.store import Store
 from kryograph.systems import system
 
+Run = Callable[..., tuple[int, str, str]]
+
 pytestmark = pytest.mark.slow
 
 COLUMN = Scenario("synthetic", "2%", "validation")
-QUICK = Cell("mine", "prototypes", "Synthetic 2%", COLUMN, 0.5)
-ORDER = SweepOptions(runs=1, which="best", budget="5m", jobs=1, retry=False, data_dir=None)
+TABLE = """
+title = "A small table"
+source = "made for this test"
+protocol = "validation"
+columns = [{ name = "Synthetic 2%", dataset = "synthetic", split = "2%" }]
+
+[published]
+prototypes = [50.0]
+"""
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return Store(tmp_path / "runs.sqlite")
+def table(tmp_path: Path) -> str:
+    """A table with one cell, whose runs take no time."""
+    path = tmp_path / "mine.toml"
+    path.write_text(TABLE)
+    return str(path)
 
 
-def test_what_is_missing_is_done_once(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
-    fill([QUICK], store, ORDER)
-    said = capsys.readouterr().err
-    assert "1 cells, 1 runs; 0 of them are in" in said
-    assert "1/1 prototypes, synthetic 2%, validation, seed 0: test" in said
-    assert "1 runs were added" in said
-    fill([QUICK], store, ORDER)
-    assert "Nothing is missing" in capsys.readouterr().err
-    assert len(store.rows()) == 1
+@pytest.fixture
+def options(tmp_path: Path) -> dict[str, Any]:
+    return {
+        "systems": None,
+        "columns": None,
+        "number_of_runs": 1,
+        "which": "best",
+        "budget": "5m",
+        "workers": 1,
+        "retry": False,
+        "store_file": tmp_path / "runs.sqlite",
+        "data_dir": None,
+    }
 
 
-def test_tuned_settings_beside_the_store_are_used(store: Store) -> None:
+def test_fill_does_what_is_missing_once(
+    table: str, options: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(table, **options)
+    err = capsys.readouterr().err
+    assert "1 cells, 1 runs; 0 of them are in" in err
+    assert "1/1 prototypes, synthetic 2%, validation, seed 0: test" in err
+    assert "1 runs were added" in err
+    fill(table, **options)
+    assert "No run is missing" in capsys.readouterr().err
+    assert len(Store(options["store_file"]).rows()) == 1
+
+
+def test_fill_uses_tuned_settings_beside_the_store(table: str, options: dict[str, Any]) -> None:
     mine = system("prototypes", {"hops": 3})
-    add_tuned(tuned_file(store.path), Tuned(mine, COLUMN, 0.7, "by hand"))
-    fill([QUICK], store, replace(ORDER, which="tuned"))
-    [row] = store.rows()
+    add_tuned(tuned_file(options["store_file"]), Tuned(mine, COLUMN, 0.7, "by hand"))
+    fill(table, **options | {"which": "tuned"})
+    [row] = Store(options["store_file"]).rows()
     assert (row.settings["hops"], row.settings_source) == (3, "tuned")
 
 
-def test_the_best_settings_are_all_run_where_validation_labels_can_choose(store: Store) -> None:
+def test_fill_runs_all_best_settings_where_validation_labels_can_choose(
+    table: str, options: dict[str, Any]
+) -> None:
     mine = system("prototypes", {"hops": 3})
-    add_tuned(tuned_file(store.path), Tuned(mine, COLUMN, 0.7, "by hand"))
-    fill([QUICK], store, ORDER)
-    assert [(row.seed, row.settings_source) for row in store.rows()] == [
-        *((0, "tuned"), (0, "default"))
-    ]
-    [result] = gather([QUICK], store.rows(), "best", read_tuned(tuned_file(store.path)))
-    assert (len(result.rows), result.settings) == (1, 2)
-    scores = [row.validation_accuracy for row in store.rows()]
+    add_tuned(tuned_file(options["store_file"]), Tuned(mine, COLUMN, 0.7, "by hand"))
+    fill(table, **options)
+    rows = Store(options["store_file"]).rows()
+    assert [(row.seed, row.settings_source) for row in rows] == [(0, "tuned"), (0, "default")]
+    cells = find_table(str(table)).cells
+    [result] = gather(cells, rows, "best", read_tuned(tuned_file(options["store_file"])))
+    assert (len(result.rows), result.setting_count) == (1, 2)
+    scores = [row.validation_accuracy for row in rows]
     assert result.rows[0].validation_accuracy == max(score for score in scores if score)
 
 
-def test_a_cell_without_tuned_settings_is_left_out(store: Store) -> None:
-    with pytest.raises(UsageError, match="None of these cells has tuned settings"):
-        fill([QUICK], store, SweepOptions(1, "tuned", "5m", 1, False, None))
-
-
 @pytest.mark.parametrize(
-    ("order", "said"),
+    ("changes", "message"),
     [
-        (SweepOptions(1, "best", "5m", 0, False, None), "--jobs must be at least 1"),
-        (SweepOptions(0, "best", "5m", 1, False, None), "--runs must be at least 1"),
-        (SweepOptions(1, "bets", "5m", 1, False, None), "Unknown kind of settings 'bets'"),
-        (SweepOptions(1, "best", "5", 1, False, None), "such as 10m"),
+        ({"which": "tuned"}, "None of these cells has tuned settings"),
+        ({"which": "bets"}, "Unknown kind of settings 'bets'"),
+        ({"budget": "5"}, "such as 10m"),
     ],
 )
-def test_misuse_costs_no_run(store: Store, order: SweepOptions, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        fill([QUICK], store, order)
-    assert not store.path.exists()
+def test_fill_refuses_misuse_before_any_run(
+    table: str, options: dict[str, Any], changes: dict[str, str], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        fill(table, **options | changes)
+    assert not options["store_file"].exists()
 
 
-def test_a_published_setting_over_budget_gives_way(store: Store) -> None:
-    """534 million weights: the widest cell of the paper."""
-    wide = result_table("table1").part(["snowball"], ["Cora 4%"])
-    from kryograph.cli.reproduce import _methods
-
-    [(_, within, _)] = _methods(wide, store, SweepOptions(1, "paper", "10000h", 1, False, None))
-    [(method, over, _)] = _methods(wide, store, SweepOptions(1, "paper", "1s", 1, False, None))
-    assert within == "paper"
-    assert over.endswith("as the paper's are over budget")
-    assert method.settings.hidden < 1000
-
-
-def test_lists_are_written_with_commas_or_as_several_options() -> None:
-    assert split_commas(None) == []
-    assert split_commas(["Cora 1%, PubMed 0.1%", "Cora 3%"]) == [
-        "Cora 1%",
-        "PubMed 0.1%",
-        "Cora 3%",
-    ]
-
-
-def test_unknown_columns_are_said_before_anything_is_done(tmp_path: Path) -> None:
-    command = reproducer("table2")
+def test_fill_names_unknown_columns(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="Unknown column 'Cora 9%'"):
-        command(columns=["Cora 9%"], store=tmp_path / "runs.sqlite")
+        fill("table2", **options | {"columns": ["Cora 9%"]})
 
 
-def test_a_table_of_ones_own_that_is_wrong(tmp_path: Path) -> None:
-    (tmp_path / "t.toml").write_text("titel = 1")
-    with pytest.raises(UsageError, match=r"t.toml: Unknown key 'titel'"):
-        own(tmp_path / "t.toml")
+def test_own_names_the_file_with_a_mistake(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.toml"
+    path.write_text("titel = 1")
+    code, out, err = run("reproduce", "own", path)
+    assert (code, out) == (2, "")
+    assert "t.toml: Unknown key 'titel'" in err

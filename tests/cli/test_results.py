@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 
 from kryograph.cli import results as commands
 from kryograph.runs.store import Store, read_csv
+from kryograph.text import percent
 from tests.made_runs import MIXED, NASTY, filled, rows
 
+ROOT = Path(__file__).parents[2]
 Call = Callable[..., tuple[int, str, str]]
 
 SIX = {
@@ -51,6 +54,64 @@ def test_a_table_in_every_format(run: Call, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         *("page.html", "runs.sqlite", "small.toml"),
     ]
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The committed rows in a folder without a results store and without any data set."""
+    (tmp_path / "results").mkdir()
+    for file in (ROOT / "results").glob("*.csv"):
+        shutil.copy(file, tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KRYOGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("KRYOGRAPH_STORE", raising=False)
+    return tmp_path
+
+
+def test_the_readmes_numbers_are_shown_in_a_fresh_clone(run: Call, clone: Path) -> None:
+    public = "Cora 5.2%,CiteSeer 3.6%,PubMed 0.3%"
+    options = ("--settings", "default", "--columns", public, "--json")
+    code, text, notes = run("results", "table2", *options)
+    assert code == 0
+    assert "There is no results/runs.sqlite yet" in notes
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for system in ("truncated-krylov", "snowball", "linear-snowball"):
+        cells = [cell for cell in json.loads(text) if cell["system"] == system]
+        shown = "|".join(
+            " {} ({} to {}) ".format(*map(percent, (cell["mean"], *cell["ci95"]))) for cell in cells
+        )
+        assert f"| `{system}` |{shown}|\n" in readme
+        assert [cell["n"] for cell in cells] == [10, 10, 10]
+    assert not (clone / "cache").exists()
+    assert not (clone / "results" / "runs.sqlite").exists()
+
+
+def test_results_md_has_the_tables_of_the_committed_runs(run: Call, clone: Path) -> None:
+    code, text, _ = run("results", "--markdown")
+    assert code == 0
+    page = (ROOT / "docs" / "results.md").read_text("utf-8").splitlines()
+    table_rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(table_rows) > 100
+    assert [line for line in table_rows if line not in page] == []
+
+
+def test_committed_runs_are_an_export_of_one_store(run: Call, clone: Path) -> None:
+    code, _, notes = run("results", "--export", clone / "exported")
+    assert code == 0, notes
+    files = sorted(path.name for path in (clone / "exported").iterdir())
+    assert files == ["leak.csv", "other.csv", "table1.csv", "table2.csv"]
+    others = {"fit.csv", "fit_pool.csv", "graphs.csv"}  # rows of another kind
+    assert {path.name for path in (clone / "results").iterdir()} == {*files, *others}
+    for name in files:
+        exported = (clone / "exported" / name).read_bytes()
+        assert exported == (ROOT / "results" / name).read_bytes(), name
+
+
+def test_committed_runs_are_compared_in_a_fresh_clone(run: Call, clone: Path) -> None:
+    code, text, _ = run("compare", "m3s", "multi-stage", "--table", "table1", "--json")
+    assert code == 0
+    compared = json.loads(text)
+    assert len(compared["comparisons"]) == len(compared["ranking"]["columns"]) == 16
 
 
 def test_systems_and_columns_are_chosen_but_baselines_still_count(
@@ -90,7 +151,9 @@ def test_runs_go_out_and_come_back(run: Call, tmp_path: Path) -> None:
     new = tmp_path / "new.sqlite"
     code, _, notes = run("results", "--import", out / "table2.csv", "--store", new)
     assert f"{count} runs read, {count} of them new" in notes
-    assert {row.place for row in Store(new).rows()} == {row.place for row in rows(MIXED)}
+    assert {row.storage_key for row in Store(new).rows()} == {
+        row.storage_key for row in rows(MIXED)
+    }
     # As a shell writes several: the second time there is nothing new.
     twice = (out / "table2.csv", out / "table2.csv")
     code, _, notes = run("results", "--store", new, "--import", *twice)
@@ -118,7 +181,7 @@ def test_an_export_never_loses_what_another_store_exported(run: Call, tmp_path: 
     Store(smaller).add_all(rows({("gcn", "Cora 1%"): [0.5]}))
     code, _, said = run("results", "--store", smaller, "--export", out)
     assert code == 2
-    assert "runs that the store has not: add them first" in said
+    assert "runs that the store does not have: add them first" in said
     assert (out / "table2.csv").read_bytes() == before
 
 
@@ -171,7 +234,10 @@ def test_a_comparison_over_columns_has_ranks_and_a_picture(run: Call, tmp_path: 
         (["results", "--html", "small.toml/page.html"], "small.toml/page.html cannot be written"),
         (["results", "--html", "."], ". is not a file that kryograph wrote"),
         (["results", "--import", "none.csv"], "There is no file none.csv."),
-        (["results", "--export", "small.toml"], "--export small.toml cannot be made: File exists."),
+        (
+            ["results", "--export", "small.toml"],
+            "The folder small.toml cannot be made: File exists.",
+        ),
         (["compare", "gcn"], "Name at least two systems to compare"),
         (["compare", "gcn", "gcn"], "Name at least two systems to compare"),
         (["compare", "gcn", "gta"], "Unknown system in this table 'gta'"),

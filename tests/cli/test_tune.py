@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kryograph.cli import main
-from kryograph.cli.tune import TRIALS_SHOWN
 from kryograph.experiments.tuned import find_tuned, read_tuned
 from kryograph.runs.job import Scenario
+from kryograph.tuning.outcome import TRIALS_SHOWN
 from kryograph.tuning.problem import TuningProblem
 
 pytestmark = pytest.mark.slow
@@ -44,14 +44,14 @@ def test_the_winner_becomes_a_tuned_setting_and_a_second_call_goes_on(
 ) -> None:
     code, shown, said = tune(*LP, "--trials", "2")
     assert code == 0, said
-    assert "Trials: 0 are there, 2 to do." in said
-    assert "trial 1/2: number 0 (default)" in said
-    assert "trial 2/2: number 1 " in said
+    assert "Trials: 0 finished, 2 to do." in said
+    assert "1/2 trial 0 (default): " in said
+    assert "2/2 trial 1: " in said
     assert "winner: trial" in shown
     assert "default" in shown
     code, shown, said = tune(*LP, "--trials", "3", "--json")
     assert code == 0, said
-    assert "Trials: 2 are there, 1 to do." in said
+    assert "Trials: 2 finished, 1 to do." in said
     found: dict[str, Any] = json.loads(shown)
     assert found["trials"] == {
         "complete": 3,
@@ -105,14 +105,14 @@ def test_what_is_asked_for_is_tried_before_what_the_search_proposes(tune: Call) 
     asked = ["--try", "alpha=0.001", "--try", "alpha=1e-5"]
     code, shown, said = tune(*LP, *asked, "--trials", "3", "--budget", "0.001s", "--json")
     assert code == 0, said
-    assert "number 1 (--try 'alpha=0.001')" in said
+    assert "trial 1 (--try 'alpha=0.001')" in said
     found = json.loads(shown)
     tried = {trial["source"]: trial["settings"]["alpha"] for trial in found["best"]}
     assert tried == {"default": 1e-6, "--try 'alpha=0.001'": 1e-3, "--try 'alpha=1e-5'": 1e-5}
     assert " --budget 0.001s --try 'alpha=0.001' --try 'alpha=1e-5': tpe" in found["provenance"]
     code, _, said = tune(*LP, *asked, "--try", "alpha=0.01", "--trials", "4")
     assert code == 0, said
-    assert "number 3 (--try 'alpha=0.01')" in said
+    assert "trial 3 (--try 'alpha=0.01')" in said
 
 
 def test_ctrl_c_says_what_is_kept_and_writes_no_winner(
@@ -154,21 +154,21 @@ def test_a_search_in_which_every_trial_fails_says_why(
         ([*LP, "--split", "private"], "Unknown split 'private': there is 'public'"),
         ([*LP, "--label-rate", "many"], "The label rate 'many' is not a number"),
         ([*LP, "--label-rate", "1% leaky"], "The label rate '1% leaky' is not a number"),
-        ([*LP, "--per-class", "0"], "Each class needs at least 1 training node"),
+        ([*LP, "--per-class", "0"], "--per-class must be at least 1; it is 0"),
         ([*LP, "--per-class", "2", "--label-rate", "1%"], "Give one of --split, --label-rate"),
         ([*LP, "--protocol", "test"], "Unknown protocol 'test'"),
-        ([*LP, "--trials", "0"], "--trials must be at least 1; it is 0."),
-        ([*LP, "--seeds", "0"], "--seeds must be at least 1; it is 0."),
-        ([*LP, "--jobs", "0"], "--jobs must be at least 1; it is 0."),
         (
             [*LP, "--timeout", "soon"],
             "A duration is a number with s, m or h, such as 10m; it is 's",
         ),
         ([*LP, "--budget", "0s"], "A duration is a number with s, m or h"),
         ([*LP, "--fix", "alhpa=1"], "Unknown setting 'alhpa': did you mean 'alpha'"),
-        ([*LP, "--fix", "alpha"], "alpha is searched from "),
+        ([*LP, "--fix", "alpha"], "The setting 'alpha' is searched from "),
         ([*LP, "--fix", "alpha=nan"], ", not 'nan'."),
-        (["gcn", *LP[1:], "--fix", "operator=up"], "operator is one of sym, rw, not 'up'."),
+        (
+            ["gcn", *LP[1:], "--fix", "operator=up"],
+            "The setting 'operator' is one of sym, rw, not 'up'.",
+        ),
         ([*LP, "--try", "alpha=1e-6,alhpa=1"], "Unknown setting 'alhpa': did you mean 'alpha'"),
         ([*LP, "--try", ""], "Unknown setting ''"),
         ([*LP, "--sampler", "grid"], "Unknown sampler 'grid'"),

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from kryograph.data import Dataset, load
-from kryograph.data.planetoid import CitationGraph, read_cora, read_pickles
-from kryograph.data.sources import Form, RawFiles
+from kryograph.data import Dataset, PublishedGraph, load
+from kryograph.data.planetoid import PLANETOID_PARTS, read_pickles
+from kryograph.data.sources import RawFiles
 from kryograph.graph import UNKNOWN, Graph, digest
 
 UNLABELLED = [
@@ -96,7 +96,7 @@ def test_citeseer_without_papers_that_have_no_label(citeseer: Dataset) -> None:
 def test_cora_is_planetoids_cora(real_files: dict[str, RawFiles]) -> None:
     """Whatever form the files came in, the digests are those of Planetoid's own.
 
-    They were computed once from the files ind.cora.* (SHA-256 as in checksums.txt), with plain
+    They were computed once from the files ind.cora.* (SHA-256 as in `CHECKSUMS`), with plain
     `pickle`, the test rows put at `test.index`, and nothing of this package but `Graph.from_edges`,
     `Split` and `digest`.
     """
@@ -107,17 +107,22 @@ def test_cora_is_planetoids_cora(real_files: dict[str, RawFiles]) -> None:
     assert data.public.digest == "85ffd58ce46f3416"
 
 
-def write_pickles(papers: CitationGraph, folder: Path, shuffle: np.random.Generator) -> None:
+def read_folder(folder: Path, name: str) -> PublishedGraph:
+    return read_pickles(*(folder / f"ind.{name}.{part}" for part in PLANETOID_PARTS))
+
+
+def write_pickles(papers: PublishedGraph, folder: Path, shuffle: np.random.Generator) -> None:
     """Write papers as ind.cora.* files, with the test nodes in random order."""
-    test = shuffle.permutation(papers.test)
-    others = np.setdiff1d(np.arange(papers.labels.size), papers.test)
+    [public] = papers.splits
+    test = shuffle.permutation(public.test)
+    others = np.setdiff1d(np.arange(papers.labels.size), public.test)
     marks = np.eye(papers.labels.max() + 1, dtype=np.int32)[papers.labels]
     graph: defaultdict[int, list[int]] = defaultdict(list)
     for source, target in papers.edges.T.tolist():
         graph[source].append(target)
     parts = {
-        "x": sp.csr_matrix(papers.features[papers.train]),
-        "y": marks[papers.train],
+        "x": sp.csr_matrix(papers.features[public.train]),
+        "y": marks[public.train],
         "allx": sp.csr_matrix(papers.features[others]),
         "ally": marks[others],
         "tx": sp.csr_matrix(papers.features[test]),
@@ -133,21 +138,22 @@ def test_cora_survives_being_written_as_pickles(
     real_files: dict[str, RawFiles], tmp_path: Path
 ) -> None:
     files = real_files["cora"]
-    reader = {Form.LINQS: read_cora, Form.PLANETOID: read_pickles}[files.form]
-    papers = reader(files.folder, "cora")
+    papers = files.form.read(*files.paths)
     write_pickles(papers, tmp_path, np.random.default_rng(0))
-    again = read_pickles(tmp_path, "cora")
+    again = read_folder(tmp_path, "cora")
 
-    def fingerprint(some: CitationGraph) -> str:
+    def fingerprint(some: PublishedGraph) -> str:
         return Graph.from_edges(some.edges, some.labels.size, features=some.features).fingerprint
 
     assert fingerprint(again) == fingerprint(papers)
     np.testing.assert_array_equal(again.labels, papers.labels)
-    np.testing.assert_array_equal(again.train, papers.train)
-    np.testing.assert_array_equal(np.sort(again.test), papers.test)
+    assert again.splits[0].digest == papers.splits[0].digest
 
 
-def test_a_hole_in_the_test_index_is_a_node_without_words_or_label(tmp_path: Path) -> None:
+def test_a_hole_in_the_test_index_is_a_node_without_words_or_label(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kryograph.data.planetoid.VALIDATION", 1)
     parts = {
         "x": sp.csr_matrix([[1.0, 0.0]]),
         "y": np.array([[1, 0]]),
@@ -160,9 +166,9 @@ def test_a_hole_in_the_test_index_is_a_node_without_words_or_label(tmp_path: Pat
     for part, content in parts.items():
         (tmp_path / f"ind.toy.{part}").write_bytes(pickle.dumps(content, protocol=3))
     (tmp_path / "ind.toy.test.index").write_text("4\n2\n")
-    papers = read_pickles(tmp_path, "toy")
+    papers = read_folder(tmp_path, "toy")
     expected = [[1, 0], [0, 2], [0, 3], [0, 0], [5, 5]]
     np.testing.assert_array_equal(papers.features.toarray(), expected)
     assert papers.labels.tolist() == [0, 1, 0, UNKNOWN, 1]
     assert papers.edges.T.tolist() == [[0, 1], [0, 3], [1, 0], [3, 3]]
-    assert papers.test.tolist() == [4, 2]
+    assert papers.splits[0].test.tolist() == [2, 4]

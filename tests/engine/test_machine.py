@@ -10,8 +10,15 @@ import torch
 
 from kryograph.data import synthetic_citations
 from kryograph.engine import machine
+from kryograph.engine import machine as peak
 from kryograph.engine.cost import Rates
-from kryograph.engine.machine import available_memory, bfloat16_fault, describe, measure_rates
+from kryograph.engine.machine import (
+    available_memory,
+    bfloat16_fault,
+    describe,
+    measure_rates,
+    peak_bytes,
+)
 from kryograph.errors import UsageError
 from kryograph.graph import Split
 from kryograph.systems import system
@@ -46,9 +53,9 @@ def test_the_rates_are_those_of_a_computer() -> None:
 
 
 def test_the_rates_if_everything_takes_half_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "_least", lambda work, times: 0.5)
+    monkeypatch.setattr(machine, "_shortest", lambda work, times: 0.5)
     # A product of 1024 × 1024 matrices, 128 MiB read and written, 500 small operations.
-    expected = Rates(flops=2 * 1024**3 / 0.5, bytes=GIB / 4 / 0.5, launch=0.001)
+    expected = Rates(flops=2 * 1024**3 / 0.5, bytes=GIB / 4 / 0.5, launch=0.5 / 800)
     assert machine._measure.__wrapped__(1) == expected
 
 
@@ -227,3 +234,61 @@ def test_the_description_of_this_machine() -> None:
 def test_a_processor_without_a_model_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_read", lambda path: "processor\t: 0\nBogoMIPS\t: 50.00\n")
     assert describe()["cpu"] in (platform.processor(), platform.machine())
+
+
+MB = 10**6
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the peak")
+
+
+def use(megabytes: int) -> float:
+    """Touch that much memory, and give it back."""
+    return torch.ones(megabytes * MB // 4)[-1].item()
+
+
+@linux
+@pytest.mark.slow
+def test_what_was_freed_within_counts_every_time() -> None:
+    for _ in range(2):
+        result, held = peak_bytes(lambda: use(200))
+        assert result == 1.0
+        assert held is not None
+        assert 190 * MB < held < 260 * MB
+
+
+@linux
+@pytest.mark.slow
+def test_a_larger_peak_before_does_not_count() -> None:
+    use(300)
+    _, held = peak_bytes(lambda: use(100))
+    assert held is not None
+    assert 90 * MB < held < 160 * MB
+
+
+@linux
+@pytest.mark.slow
+def test_what_was_held_before_does_not_count() -> None:
+    mine = torch.ones(100 * MB // 4)
+    _, held = peak_bytes(lambda: mine.sum().item())
+    assert held is not None
+    assert held < 50 * MB
+
+
+@pytest.mark.slow
+def test_where_the_system_does_not_tell_the_work_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peak, "PROCESS", tmp_path / "nowhere")
+    assert peak_bytes(lambda: 42) == (42, None)
+
+
+@pytest.mark.slow
+def test_work_that_fails_says_so() -> None:
+    with pytest.raises(ZeroDivisionError):
+        peak_bytes(lambda: 1 / 0)
+
+
+@pytest.mark.slow
+def test_another_malloc_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peak.ctypes, "CDLL", lambda name: object())
+    assert peak_bytes(lambda: 42)[0] == 42

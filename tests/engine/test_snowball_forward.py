@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from kryograph.data import toy
 from kryograph.engine import snowball_forward as snowball
-from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.forward import Forward, Nodes, WholeGraph, Workload
 from kryograph.engine.snowball_forward import SnowballForward
 from kryograph.nn import Snowball
 from kryograph.nn.functional import Masks
@@ -38,8 +38,8 @@ def compare(case: Case, dtype: torch.dtype, name: str, *, hidden: int = 4, **set
     literal = Snowball(case.x.shape[1], hidden, case.classes, **settings).to(dtype)
     literal.reset_parameters(seeded(case.masks.seed))
     rest = (case.x, case.L, case.nodes, case.masks)
-    engine = SnowballForward(copy.deepcopy(literal), *rest)
-    check_run(engine, WholeGraph(literal, *rest), case, name)
+    engine = SnowballForward(Workload(copy.deepcopy(literal), *rest))
+    check_run(engine, WholeGraph(Workload(literal, *rest)), case, name)
 
 
 @every_activation
@@ -90,7 +90,7 @@ def small(layers: int, *, hidden: int = 3, **changes: Any) -> SnowballForward:
     net.reset_parameters(seeded(0))
     x = torch.randn(MIXED.n, 2, generator=seeded(1), dtype=torch.float64)
     nodes = Nodes(torch.tensor([12, 0, 8]), torch.tensor([3]))
-    return SnowballForward(net, x, operator(MIXED, "rw"), nodes, FixedMasks(MIXED.n))
+    return SnowballForward(Workload(net, x, operator(MIXED, "rw"), nodes, FixedMasks(MIXED.n)))
 
 
 @pytest.mark.parametrize("layers", [0, 1, 3])
@@ -126,7 +126,9 @@ def test_a_layer_is_computed_where_it_is_needed(activation: str) -> None:
     masks = FixedMasks(11)
     net = Snowball(3, 4, 2, 3, activation=activation, dropout=0.5)
     nodes = Nodes(torch.tensor([5]), torch.tensor([0]))
-    forward = SnowballForward(net, torch.ones(11, 3), operator(toy.path(11)), nodes, masks)
+    forward = SnowballForward(
+        Workload(net, torch.ones(11, 3), operator(toy.path(11)), nodes, masks)
+    )
     forward.training()
     # The output diffuses once more, so the last hidden layer is needed one hop around node 5.
     assert [(layer, sorted(nodes or [])) for layer, _, nodes in masks.asked] == [
@@ -165,4 +167,6 @@ def test_only_a_linear_network_is_collapsed(
 def test_other_outputs_are_refused(changes: dict[str, int], name: str) -> None:
     net, nodes = Snowball(2, 3, 2, 1, **changes), Nodes(torch.tensor([0]), torch.tensor([1]))
     with pytest.raises(ValueError, match=r"only C = \[H_0, …, H_n\] and p = 1 have this form"):
-        SnowballForward(net, torch.ones(MIXED.n, 2), operator(MIXED, name), nodes, Masks())
+        SnowballForward(
+            Workload(net, torch.ones(MIXED.n, 2), operator(MIXED, name), nodes, Masks())
+        )

@@ -9,7 +9,7 @@ from kryograph.experiments.cells import CellResult, gather
 from kryograph.experiments.result_tables import Cell, result_table
 from kryograph.experiments.tuned import Tuned
 from kryograph.runs.job import Job
-from kryograph.runs.perform import failed
+from kryograph.runs.perform import failed_row
 from kryograph.runs.store import Row
 from kryograph.systems import system
 
@@ -21,7 +21,7 @@ def rows(*scores: float, cell: Cell = CELL, **changes: object) -> list[Row]:
     method = system(cell.system, changes)
     source = "by hand" if changes else "default"
     return [
-        Job(method, source, cell.column, seed).row(test_accuracy=score, seconds=1.0)
+        Job(method, source, cell.scenario, seed).row(test_accuracy=score, seconds=1.0)
         for seed, score in enumerate(scores)
     ]
 
@@ -58,8 +58,8 @@ def test_a_cell_for_programs() -> None:
 
 
 def test_failures_are_shown_unless_the_run_was_repeated() -> None:
-    job = Job(system("gcn"), "default", CELL.column, 0)
-    bad = failed(job, ValueError("No."))
+    job = Job(system("gcn"), "default", CELL.scenario, 0)
+    bad = failed_row(job, ValueError("No."))
     [only_bad] = gather([CELL], [bad])
     assert (only_bad.verdict, only_bad.as_dict()["failures"]) == ("failed", ["ValueError: No."])
     [repeated] = gather([CELL], [bad, *rows(0.6)])
@@ -75,7 +75,7 @@ def test_runs_of_other_columns_and_rules_are_not_counted() -> None:
 
 
 def test_the_settings_asked_for_are_shown_else_those_with_the_most_runs() -> None:
-    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
+    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.scenario, 0.7, "here")]
     both = [*rows(0.6, 0.61), *rows(0.7, hidden=99)]
     [asked] = gather([CELL], both, "tuned", tuned)
     [default] = gather([CELL], both, "default", tuned)
@@ -98,13 +98,13 @@ def judged(cell: Cell, *scores: tuple[float, float], **changes: object) -> list[
 
 
 def test_of_several_settings_each_seed_has_what_its_validation_labels_prefer() -> None:
-    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
+    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.scenario, 0.7, "here")]
     own = judged(CELL, (0.70, 0.60), (0.70, 0.61), (0.70, 0.62), hidden=99)
     default = judged(CELL, (0.69, 0.90), (0.71, 0.50), (0.70, 0.95))
     [found] = gather([CELL], default + own, "best", tuned)
     # Test scores have no say: 0.90 is not taken, 0.50 is. Of equals the column's own is taken.
     assert [row.test_accuracy for row in found.rows] == [0.60, 0.50, 0.62]
-    assert (found.settings, found.by_one_setting.rows) == (2, tuple(own))
+    assert (found.setting_count, found.by_one_setting.rows) == (2, tuple(own))
     assert found.settings_source == "the best of up to 2 on each split's validation labels"
     assert found.by_one_setting.settings_source == "by hand"
     [fewer] = gather([CELL], default + own[:1], "best", tuned)
@@ -114,8 +114,8 @@ def test_of_several_settings_each_seed_has_what_its_validation_labels_prefer() -
 
 
 def test_a_run_that_failed_is_shown_though_other_settings_did_not() -> None:
-    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.column, 0.7, "here")]
-    bad = failed(Job(tuned[0].system, "tuned", CELL.column, 0), ValueError("No."))
+    tuned = [Tuned(system("gcn", {"hidden": 99}), CELL.scenario, 0.7, "here")]
+    bad = failed_row(Job(tuned[0].system, "tuned", CELL.scenario, 0), ValueError("No."))
     [found] = gather([CELL], [bad, *rows(0.6)], "best", tuned)
     assert ([row.test_accuracy for row in found.rows], found.failures) == ([0.6], (bad,))
 
@@ -124,7 +124,7 @@ def test_what_a_search_saw_belongs_to_the_column_and_the_settings_that_it_was_ma
     honest = result_table("table1").cell("gcn", "Cora 1%")
 
     def searched(cell: Cell, split: str | None, which: str = "best", hidden: int = 99) -> object:
-        found = Tuned(system("gcn", {"hidden": 99}), cell.column, 0.7, "here", split)
+        found = Tuned(system("gcn", {"hidden": 99}), cell.scenario, 0.7, "here", split)
         [result] = gather([cell], rows(0.6, cell=cell, hidden=hidden), which, [found])
         return result.searched
 
@@ -135,3 +135,11 @@ def test_what_a_search_saw_belongs_to_the_column_and_the_settings_that_it_was_ma
     assert searched(honest, "1%", hidden=98) is None
     # Training has seen the labels that judge a trial: it chose its epoch by them.
     assert searched(CELL, "1%") is None
+
+
+def test_of_settings_with_equally_many_runs_the_latest_are_taken() -> None:
+    old = [replace(row, finished="2026-01-01") for row in rows(0.5, 0.5, hidden=5)]
+    new = [replace(row, finished="2026-02-01") for row in rows(0.6, 0.6, hidden=6)]
+    for stored in (old + new, new + old):
+        [result] = gather([CELL], stored)
+        assert result.rows == tuple(new)

@@ -34,14 +34,14 @@ def row_of(system_name: str, dataset: str, split: str, protocol: str = "validati
 
 def test_there_are_81_rows_33_and_48() -> None:
     assert len(published()) == len(ROWS) == 81
-    per_protocol = Counter(row.column.protocol for row in published())
+    per_protocol = Counter(row.scenario.protocol for row in published())
     assert per_protocol == {"validation": 33, "no-validation": 48}
 
 
 @pytest.mark.parametrize("name", ["linear-snowball", "snowball", "truncated-krylov"])
 def test_rows_per_system_and_data_set(name: str) -> None:
     counts = Counter(
-        (row.column.protocol, row.column.dataset) for row in published() if row.system == name
+        (row.scenario.protocol, row.scenario.dataset) for row in published() if row.system == name
     )
     assert counts == {
         ("validation", "cora"): 4,
@@ -54,20 +54,20 @@ def test_rows_per_system_and_data_set(name: str) -> None:
 
 
 def test_no_column_has_two_rows() -> None:
-    cells = Counter((row.system, row.column) for row in published())
+    cells = Counter((row.system, row.scenario) for row in published())
     assert max(cells.values()) == 1
 
 
 @pytest.mark.parametrize("at", range(81))
 def test_each_row_is_accepted_by_its_system(at: int) -> None:
     row, printed = published()[at], ROWS[at]
-    assert row.column.dataset in DATASETS
+    assert row.scenario.dataset in DATASETS
     assert type(row.settings) is SYSTEMS[row.system].settings_type
     assert system(row.system, row.settings).settings == row.settings
     assert row.accuracy == pytest.approx(float(printed["accuracy"]) / 100, abs=1e-12)
     assert 0.5 < row.accuracy < 0.9
     assert row.source.startswith("Luan et al. 2019, hyperparameter table with")
-    assert ("without validation" in row.source) is (row.column.protocol == "no-validation")
+    assert ("without validation" in row.source) is (row.scenario.protocol == "no-validation")
     values = row.settings.as_dict()
     for name in ("weight_decay", "dropout", "hidden", "layers"):
         assert values[name] == float(printed[name])
@@ -84,7 +84,7 @@ def test_the_odd_learning_rate_stands_as_printed_and_is_read_otherwise() -> None
     odd = [(row, printed) for row, printed in zip(published(), ROWS, strict=True) if row.note]
     assert len(odd) == 1
     row, printed = odd[0]
-    assert (row.system, str(row.column)) == ("truncated-krylov", "pubmed 0.05%, no-validation")
+    assert (row.system, str(row.scenario)) == ("truncated-krylov", "pubmed 0.05%, no-validation")
     assert printed["lr"] == "2.3342E+04"
     assert row.settings.as_dict()["lr"] == 2.3342e-04
     assert "2.3342E+04" in row.note
@@ -92,7 +92,9 @@ def test_the_odd_learning_rate_stands_as_printed_and_is_read_otherwise() -> None
 
 
 def test_public_columns() -> None:
-    public = {(row.column.dataset, row.column.protocol) for row in published() if is_public(row)}
+    public = {
+        (row.scenario.dataset, row.scenario.protocol) for row in published() if is_public(row)
+    }
     assert public == {(name, "validation") for name in ("cora", "citeseer", "pubmed")}
     assert sum(is_public(row) for row in published()) == 9
     assert {printed["label_rate"] for printed in ROWS if printed["public"] == "yes"} == {
@@ -101,7 +103,7 @@ def test_public_columns() -> None:
 
 
 def is_public(row: Published) -> bool:
-    return row.column.split == "public"
+    return row.scenario.split == "public"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from kryograph.experiments.result_tables import TABLES, result_table
+from kryograph.experiments import TABLES
+from kryograph.experiments.result_tables import result_table
 from kryograph.experiments.standings import PROPOSALS, Standing, selection_bias, standings, together
 from tests.made_runs import MIXED, cells
 
@@ -115,7 +116,7 @@ def test_a_choice_among_settings_counts_beside_the_paper_but_not_beside_baseline
     made = [each for each in cells(scores) if each.rows]
     one = next(each for each in made if each.cell.system == "snowball")
     chosen = tuple(replace(row, test_accuracy=(row.test_accuracy or 0) + 0.1) for row in one.rows)
-    several = replace(one, rows=chosen, settings=2, alone=one.rows)
+    several = replace(one, rows=chosen, setting_count=2, single_setting_rows=one.rows)
     [found] = standings([several if each is one else each for each in made])
     assert found.differences == pytest.approx((0.71 - 0.70,))
     assert found.by_seed == pytest.approx((0.0, 0.02))

@@ -1,28 +1,28 @@
-"""`kryograph.figures.depth` and `kryograph.figures.trained`: lines of accuracy."""
+"""`kryograph.figures.depth`: variants, depths and scores over seeds."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from kryograph.cli.figures import small
 from kryograph.data import Dataset, toy
 from kryograph.errors import UsageError
-from kryograph.figures.depth import COMMON, VARIANTS, accuracy_over_seeds, at_depth, checked_depths
+from kryograph.figures.depth import (
+    COMMON,
+    VARIANT_LOOKS,
+    VARIANTS,
+    accuracy_over_seeds,
+    at_depth,
+    check_depths,
+    compute_depth,
+    draw_depths,
+    format_interval,
+)
 from kryograph.nn import GCN
-from kryograph.nn.deep_krylov import DeepKrylov
 from kryograph.operators import operator
 from kryograph.systems import system
+from kryograph.systems.deep_krylov import DeepKrylov
 from kryograph.systems.network import NetworkSystem
-from kryograph.training.loop import Conditions
-from kryograph.training.stopping import StopRule
-
-SHORT = Conditions(rule=StopRule(max_epochs=3))
-
-
-@pytest.fixture(scope="module")
-def data() -> Dataset:
-    return small()
 
 
 def test_all_lines_share_what_is_not_their_architecture() -> None:
@@ -49,29 +49,62 @@ def test_the_line_of_gcn_is_gcn(f: str) -> None:
 
 
 def test_depths_are_ordered_and_at_least_one() -> None:
-    assert checked_depths([4, 1, 4]) == (1, 4)
+    assert check_depths([4, 1, 4]) == (1, 4)
     with pytest.raises(UsageError, match="at least 1; got 0, 2"):
-        checked_depths([0, 2])
+        check_depths([0, 2])
     with pytest.raises(UsageError, match="got none"):
-        checked_depths([])
+        check_depths([])
     with pytest.raises(UsageError, match="Unknown variant 'gcn'"):
         at_depth("gcn", 1)
 
 
 def test_a_point_has_an_interval_and_is_the_same_again(data: Dataset) -> None:
-    heard: list[int] = []
     method = at_depth("Snowball", 1)
-    row = accuracy_over_seeds(method, data, 2, conditions=SHORT, on_run=heard.append)
+    row = accuracy_over_seeds(method, data, 2, stop="3")
     assert (row["runs"], row["diverged"]) == (2, 0)
     assert 0 <= row["low"] <= row["mean"] <= row["high"] <= 1
-    assert heard == [0, 1]
-    assert accuracy_over_seeds(method, data, 2, conditions=SHORT) == row
-    alone = accuracy_over_seeds(method, data, 1, conditions=SHORT)
+    assert accuracy_over_seeds(method, data, 2, stop="3") == row
+    alone = accuracy_over_seeds(method, data, 1, stop="3")
     assert (alone["low"], alone["std"]) == (None, None)
 
 
 def test_runs_that_diverge_are_counted_and_left_out(data: Dataset) -> None:
     wild = system("linear-snowball", {"lr": 999.0, "layers": 30, "hidden": 8, "dropout": 0.0})
-    row = accuracy_over_seeds(wild, data, 2, conditions=Conditions(rule=StopRule(max_epochs=40)))
+    row = accuracy_over_seeds(wild, data, 2, stop="40")
     assert row["diverged"] == 2
     assert (row["runs"], row["mean"], row["low"]) == (0, None, None)
+
+
+@pytest.mark.slow
+def test_the_figure_has_a_point_for_every_depth_and_variant(data: Dataset) -> None:
+    result = compute_depth(data, (1, 2), seeds=1, stop="3")
+    assert [(row["depth"], row["variant"]) for row in result.rows] == [
+        (depth, variant) for depth in (1, 2) for variant in VARIANTS
+    ]
+    [(headings, lines)] = result.tables
+    assert headings == ("test % after layers", "1", "2")
+    first = result.rows[0]["mean"]
+    assert isinstance(first, float)
+    assert lines[0][:2] == ("GCN, ReLU", f"{100 * first:.1f}")
+    assert result.about["settings"]["Snowball"]["layers"] == "depth"
+    assert result.drawings[""].axes[0].get_title() == "Synthetic, public split, 1 seed"
+
+
+def test_intervals_are_half_widths_in_per_cent() -> None:
+    assert format_interval({"mean": 0.8, "low": 0.79, "high": 0.816}) == "80.0 ± 1.3"
+    assert format_interval({"mean": 0.8, "low": None, "high": None}) == "80.0"
+    assert format_interval({"mean": None}) == "diverged"
+
+
+def test_every_variant_has_a_look_of_its_own() -> None:
+    assert list(VARIANT_LOOKS) == list(VARIANTS)
+    looks = [tuple(map(str, look.values())) for look in VARIANT_LOOKS.values()]
+    assert len(set(looks)) == len(looks)
+
+
+def test_points_without_a_mean_are_left_out() -> None:
+    common = {"variant": "Snowball", "std": None, "low": None, "high": None}
+    points = [{**common, "depth": 1, "mean": 0.8}, {**common, "depth": 2, "mean": None}]
+    axis = draw_depths(points, "title").axes[0]
+    drawn = {c.get_label(): c for c in axis.containers}["Snowball"]
+    assert list(drawn.lines[0].get_ydata()) == [80]

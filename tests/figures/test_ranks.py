@@ -1,4 +1,4 @@
-"""`kryograph.figures.ranks` and `kryograph.figures.activations`: appendix II at a small size."""
+"""`kryograph.figures.ranks`: appendix II at a small size."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.figures.ranks import (
     ARCHITECTURES,
+    LOOKS,
     QUICK_RANKS,
     SCALED,
-    Network,
     RankExperiment,
     Ranks,
-    checked,
+    ScaledLayers,
+    check_activations,
+    compute_ranks,
+    draw_by_activation,
+    draw_by_architecture,
+    measure_ranks,
     numerical_rank,
     rank_rows,
-    ranks,
 )
 from kryograph.nn.functional import ACTIVATIONS
 from kryograph.operators import operator
@@ -35,7 +39,7 @@ SMALL = RankExperiment(
 
 @pytest.fixture(scope="module")
 def found() -> dict[tuple[str, str], Ranks]:
-    return ranks(dataclasses.replace(QUICK_RANKS, repetitions=2), activations=FIGURE1)
+    return measure_ranks(dataclasses.replace(QUICK_RANKS, repetitions=2), activations=FIGURE1)
 
 
 def mean(found: dict[tuple[str, str], Ranks], architecture: str, f: str) -> np.ndarray:
@@ -121,15 +125,18 @@ def test_krylov_holds_longer_than_snowball_and_snowball_longer_than_gcn(
     assert falls[0] < 20 < falls[1] < 40 < falls[2]
 
 
-def test_the_seed_decides(found: dict[tuple[str, str], Ranks]) -> None:
-    again, other = (ranks(dataclasses.replace(SMALL, seed=s), ["gcn"], ["relu"]) for s in (3, 4))
-    assert np.array_equal(ranks(SMALL, ["gcn"], ["relu"])["gcn", "relu"], again["gcn", "relu"])
-    assert not np.array_equal(again["gcn", "relu"], other["gcn", "relu"])
+def test_the_seed_decides() -> None:
+    first, again, other = (
+        measure_ranks(dataclasses.replace(SMALL, seed=seed), ["gcn"], ["relu"])["gcn", "relu"]
+        for seed in (3, 3, 4)
+    )
+    assert np.array_equal(first, again)
+    assert not np.array_equal(again, other)
 
 
 def test_an_activation_is_the_same_whatever_else_is_computed() -> None:
-    alone = ranks(SMALL, ["truncated-krylov"], ["relu"])
-    together = ranks(SMALL)
+    alone = measure_ranks(SMALL, ["truncated-krylov"], ["relu"])
+    together = measure_ranks(SMALL)
     assert len(together) == 30
     key = ("truncated-krylov", "relu")
     assert np.array_equal(alone[key], together[key])
@@ -139,8 +146,8 @@ def test_an_activation_is_the_same_whatever_else_is_computed() -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_scaling_changes_no_digit(architecture: str, f: str) -> None:
     L, x = SMALL.draw(0)
-    plain = Network(ARCHITECTURES[architecture], f, [x])
-    scaled = Network(ARCHITECTURES[architecture], f, [x], large=4.0)
+    plain = ScaledLayers(ARCHITECTURES[architecture], f, [x])
+    scaled = ScaledLayers(ARCHITECTURES[architecture], f, [x], large=4.0)
     for weight in SMALL.weights(architecture, 0):
         h, sh = plain.forward(L, weight), scaled.forward(L, weight)
         assert torch.equal(sh / scaled.scale, h)
@@ -153,7 +160,8 @@ def test_what_overflows_without_scaling_has_its_rank_with_it() -> None:
     deep = dataclasses.replace(SMALL, layers=800, repetitions=1)
     L, x = deep.draw(0)
     never, usual = (
-        Network(ARCHITECTURES["gcn"], "identity", [x], large=large) for large in (np.inf, 2.0**300)
+        ScaledLayers(ARCHITECTURES["gcn"], "identity", [x], large=large)
+        for large in (np.inf, 2.0**300)
     )
     for weight in deep.weights("gcn", 0):
         lost, kept = never.forward(L, weight), usual.forward(L, weight)
@@ -205,9 +213,42 @@ def test_rows_have_mean_and_standard_deviation() -> None:
     assert rank_rows({("gcn", "relu"): np.array([[8]])})[0]["std"] == 0.0
 
 
+def test_the_figure_has_a_picture_for_each_view_and_a_summary_of_some_layers() -> None:
+    result = compute_ranks(SMALL, ["relu"], transposed=True)
+    assert list(result.drawings) == ["", "-transposed"]
+    assert list(compute_ranks(SMALL, ["relu"]).drawings) == [""]
+    means = measure_ranks(SMALL, activations=["relu"])["snowball", "relu"].mean(axis=0)
+    assert result.about["mean_rank"]["snowball relu"] == {"1": means[0], "10": means[9]}
+    [(headings, lines)] = result.tables
+    assert headings == ("mean rank after layer", "1", "10")
+    assert lines[1] == ("snowball relu", f"{means[0]:.1f}", f"{means[9]:.1f}")
+    assert len(result.rows) == 3 * 12
+
+
+def test_every_activation_has_a_line_of_its_own() -> None:
+    assert set(LOOKS) == set(SCALED)
+    looks = [(look["color"], str(look.get("linestyle", "-"))) for look in LOOKS.values()]
+    assert len(set(looks)) == len(looks)
+
+
+def test_panels_are_architectures_or_activations() -> None:
+    table = {
+        (name, f): np.array([[8, 4], [6, 4]])
+        for name in ("gcn", "snowball")
+        for f in ("relu", "tanh", "identity")
+    }
+    figure = draw_by_architecture(table)
+    assert [axis.get_title() for axis in figure.axes] == ["(a) Deep GCN", "(b) Snowball"]
+    [first, *_] = figure.axes[0].lines
+    assert (first.get_label(), list(first.get_ydata())) == ("ReLU", [7, 4])
+    turned = draw_by_activation(table)
+    assert [axis.get_title() for axis in turned.axes] == ["(a) ReLU", "(b) identity", "(c) tanh"]
+    assert [line.get_label() for line in turned.axes[0].lines] == ["GCN", "Snowball"]
+
+
 def test_progress_ends_at_one() -> None:
     told: list[float] = []
-    ranks(SMALL, ["gcn"], ["relu"], lambda stage, share: told.append(share))
+    measure_ranks(SMALL, ["gcn"], ["relu"], lambda stage, share: told.append(share))
     assert told == sorted(told)
     assert told[-1] == pytest.approx(1)
 
@@ -218,8 +259,8 @@ def test_progress_ends_at_one() -> None:
         ({"layers": 0}, "layers must be at least 1; it is 0"),
         ({"repetitions": 0}, "repetitions must be at least 1"),
         ({"nodes": -1}, "nodes must be at least 1"),
-        ({"probability": 1.5}, "probability cannot be 1.5"),
-        ({"probability": float("nan")}, "probability cannot be nan"),
+        ({"probability": 1.5}, "probability of an edge cannot be 1.5"),
+        ({"probability": float("nan")}, "probability of an edge cannot be nan"),
         ({"seed": -1}, "--seed must not be negative"),
     ],
 )
@@ -230,10 +271,10 @@ def test_an_impossible_experiment_is_refused(change: dict[str, float], message: 
 
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(UsageError, match="did you mean 'relu'"):
-        ranks(SMALL, ["gcn"], ["rleu"])
+        measure_ranks(SMALL, ["gcn"], ["rleu"])
     with pytest.raises(UsageError, match="Unknown architecture 'gnc'"):
-        ranks(SMALL, ["gnc"], ["relu"])
+        measure_ranks(SMALL, ["gnc"], ["relu"])
     with pytest.raises(UsageError, match="named 2 times"):
-        checked(["relu", "relu"])
-    with pytest.raises(UsageError, match="must be an activation"):
-        checked([])
+        check_activations(["relu", "relu"])
+    with pytest.raises(UsageError, match="Name at least one activation"):
+        check_activations([])

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from kryograph.data import Dataset, toy
 from kryograph.figures import spectrum as module
-from kryograph.figures.spectrum import Spectrum, spectrum, spectrum_rows, spectrum_summary, twins
+from kryograph.figures.spectrum import (
+    Spectrum,
+    compute_spectra,
+    draw_spectra,
+    spectrum,
+    spectrum_rows,
+    spectrum_summary,
+    twins,
+)
 from kryograph.graph import Graph
 from kryograph.operators import operator
 
@@ -87,23 +95,40 @@ def test_walks_on_cora_have_singular_values_up_to_three(cora: Dataset) -> None:
 
 def test_too_large_a_graph_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "available_memory", lambda: 100)
-    with pytest.raises(module.KryographError, match="needs 0 MB; there are 0 MB"):
+    with pytest.raises(module.KryographError, match="needs 0 MB of memory; 0 MB are available"):
         spectrum(toy.path(4))
 
 
-def test_rows_and_summary_say_the_same() -> None:
-    found = {"star": Spectrum(np.array([1.0, -0.5]), np.array([1.0, 0.5]), np.array([2.0, 0.1]))}
-    assert spectrum_rows(found)[1] == {
+def test_rows_summary_and_lines_have_the_same_numbers() -> None:
+    spectra = {"star": Spectrum(np.array([1.0, -0.5]), np.array([1.0, 0.5]), np.array([2.0, 0.1]))}
+    assert spectrum_rows(spectra)[1] == {
         "graph": "star",
         "place": 2,
         "eigenvalue": -0.5,
         "singular_sym": 0.5,
         "singular_rw": 0.1,
     }
-    assert spectrum_summary(found)["star"] == {
+    assert list(spectrum_rows(spectra)[0])[2:] == ["eigenvalue", "singular_sym", "singular_rw"]
+    assert spectrum_summary(spectra)["star"] == {
         "nodes": 2,
         "smallest_eigenvalue": -0.5,
         "gap": 0.5,
         "largest_singular_value_sym": 1.0,
         "largest_singular_value_rw": 2.0,
     }
+    [axis] = draw_spectra(spectra).axes
+    drawn = [list(line.get_ydata()) for line in axis.lines[1:]]
+    assert drawn == [[2.0, 0.1], [1.0, 0.5], [1.0, -0.5]]
+
+
+def test_the_figure_has_a_panel_and_a_line_of_the_table_for_every_graph(data: Dataset) -> None:
+    result = compute_spectra({"cora": data, "other": data})
+    assert [axis.get_title() for axis in result.drawings[""].axes] == ["(a) Cora", "(b) other"]
+    [(headings, lines)] = result.tables
+    values = result.about["graphs"]["cora"]
+    assert lines[0] == (
+        *("cora", "300", f"{values['smallest_eigenvalue']:.4f}", f"{values['gap']:.2e}", "1.0000"),
+        f"{values['largest_singular_value_rw']:.4f}",
+    )
+    assert len(headings) == len(lines[0])
+    assert len(result.rows) == 600

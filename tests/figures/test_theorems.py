@@ -1,4 +1,4 @@
-"""`kryograph.figures.theorems` and `kryograph.figures.truncation`, on graphs with known answers."""
+"""`kryograph.figures.theorems` on graphs with known answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kryograph.figures.theorems import (
     component_vectors,
     convergence,
     deep_ranks,
-    fates,
+    rank_changes,
     snowball_residual,
     span,
 )
@@ -71,12 +71,12 @@ def test_a_deep_gcn_has_at_most_as_many_columns_as_components(components: int) -
 
 
 def test_components_need_room_for_a_triangle() -> None:
-    with pytest.raises(UsageError, match="3 nodes or more; it would have 2"):
+    with pytest.raises(UsageError, match="needs 3 nodes for a triangle; it would have 2"):
         deep_ranks(5, nodes=10, degree=2, width=4, layers=2)
 
 
 def test_tanh_never_lowers_a_rank_and_relu_does() -> None:
-    found = {(f.function, f.columns, f.rows): f for f in fates(rows=(2, 6), draws=3000)}
+    found = {(f.function, f.columns, f.rows): f for f in rank_changes(rows=(2, 6), draws=3000)}
     for rows in (2, 6):
         assert found["tanh", "independent", rows].kept == 1
         assert found["tanh", "dependent", rows].raised == 1

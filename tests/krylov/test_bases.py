@@ -1,4 +1,4 @@
-"""`kryograph.krylov.bases`, `growth` and `orthogonal`: identities, grades by hand, every ending."""
+"""Bases of Krylov spaces: identities, grades by hand, every ending."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from kryograph.krylov import (
     grade,
 )
 from kryograph.krylov.inner_products import INNER_PRODUCTS
-from kryograph.krylov.inputs import Pair
-from kryograph.krylov.process import SEMI_ORTHOGONAL, Growth, orthonormalise
 from kryograph.operators import Operator, operator
 
 EPS = np.finfo(np.float64).eps
@@ -71,7 +69,9 @@ def check(
         return
     np.testing.assert_allclose(blocks[0] @ found.start, x, atol=tolerance * abs(x).max())
     left, right = L.matrix @ v, v @ h
-    inside = v.shape[1] if found.end is End.INVARIANT else v.shape[1] - blocks[-1].shape[1]
+    # A space that ended because it has n directions may have lost a remainder in its last block.
+    complete = found.end is End.INVARIANT and len(blocks) < n
+    inside = v.shape[1] if complete else v.shape[1] - blocks[-1].shape[1]
     np.testing.assert_allclose(left[:, :inside], right[:, :inside], atol=tolerance + given_up)
     for i, one in enumerate(blocks):
         for j, other in enumerate(blocks):
@@ -117,6 +117,16 @@ def test_identities_on_random_graphs(n, width, density, product, process, seed) 
     found = process(L, x, 2 * n, product=product)
     check(found, L, x, product, given_up=2 * EPS**0.5)
     assert found.end in (End.INVARIANT, End.ZERO)
+
+
+def test_global_space_ends_after_n_directions_although_rounding_leaves_a_remainder() -> None:
+    rng = np.random.default_rng(184)
+    ends = np.stack(np.nonzero(np.triu(rng.random((15, 15)) < 0.3, 1)))
+    L = operator(Graph.from_edges(ends, 15))
+    x = rng.integers(-1, 2, (15, 3)).astype(np.float64)
+    basis = arnoldi(L, x, 30, product=INNER_PRODUCTS["global"])
+    assert basis.end is End.INVARIANT
+    assert len(basis.blocks) == 15
 
 
 @every_graph
@@ -178,18 +188,6 @@ def test_short_directions_are_orthogonal_too() -> None:
         v = found.basis
         assert found.ranks == (3,) * 8
         assert abs(v.T @ v - np.eye(24)).max() <= 40 * EPS
-
-
-def test_postponed_orthogonality_holds_to_half_the_digits() -> None:
-    diagonal = np.r_[np.linspace(0, 0.5, 198), 1.0, 1.5]
-    pair = Pair.of(sp.diags_array(diagonal), noise(200, 2))
-    for product in INNER_PRODUCTS.values():
-        growth = Growth(pair, product, 1e-13, symmetric=True, partly=True)
-        for _ in range(60):
-            growth.step()
-        v = torch.cat(growth.used, dim=2)
-        lost = (v.mT @ v - torch.eye(v.shape[2])).abs().max()
-        assert EPS * 100 < lost < SEMI_ORTHOGONAL
 
 
 # Grades, by hand
@@ -367,29 +365,3 @@ def test_bad_arguments(process) -> None:
             process(L, corner(3), 1, tolerance=tolerance)
         with pytest.raises(UsageError, match="tolerance must lie between 0 and 1"):
             grade(L, corner(3), tolerance=tolerance)
-
-
-# Orthonormal columns
-
-
-@pytest.mark.parametrize("condition", [1.0, 5.0, 1e2, 1e6, 1e11])
-def test_columns_become_orthonormal_however_uneven_they_are(condition: float) -> None:
-    rng = np.random.default_rng(0)
-    u, _ = np.linalg.qr(rng.standard_normal((300, 5)))
-    v, _ = np.linalg.qr(rng.standard_normal((5, 5)))
-    w = torch.from_numpy(u * np.geomspace(1, 1 / condition, 5) @ v.T)[None]
-    q, r = orthonormalise(w.clone(), 1e-13)
-    assert q.shape == (1, 300, 5)
-    torch.testing.assert_close(q @ r, w, rtol=0, atol=1e-14)
-    torch.testing.assert_close(q.mT @ q, torch.eye(5).double()[None], rtol=0, atol=1e-13)
-
-
-@pytest.mark.parametrize("floor", [1e-10, 1e-4, 0.3])
-def test_directions_below_the_floor_are_none(floor: float) -> None:
-    rng = np.random.default_rng(0)
-    u, _ = np.linalg.qr(rng.standard_normal((50, 4)))
-    v, _ = np.linalg.qr(rng.standard_normal((4, 4)))
-    sizes = np.array([1.0, 2 * floor, 0.5 * floor, 0.0])
-    q, r = orthonormalise(torch.from_numpy(u * sizes @ v.T)[None], floor)
-    assert q.shape[-1] == r.shape[1] == 2
-    np.testing.assert_allclose(q[0].numpy().T @ u[:, 2:], 0.0, atol=1e-4)

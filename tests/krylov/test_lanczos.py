@@ -11,7 +11,7 @@ from torch import Tensor
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.graph import Graph
-from kryograph.krylov.lanczos import Basis, Components, Weighted, lanczos, symmetric
+from kryograph.krylov.lanczos import Components, LanczosBasis, Weighted, lanczos, symmetric
 from kryograph.operators import Operator, from_edge_index, operator
 from kryograph.sparse import SparseMatrix
 from tests.layers import MIXED, OPERATORS, WEIGHTED, dense, seeded
@@ -31,7 +31,9 @@ def noise(n: int, seed: int = 0) -> Tensor:
     return torch.randn(n, generator=seeded(seed), dtype=torch.float64)
 
 
-def found_on(graph: Graph, steps: int, start: Tensor | None = None) -> tuple[Operator, Basis]:
+def found_on(
+    graph: Graph, steps: int, start: Tensor | None = None
+) -> tuple[Operator, LanczosBasis]:
     L = operator(graph)
     start = noise(graph.n) if start is None else start
     return L, lanczos(L, start, steps, Components.of(L.matrix), tolerance=1e-9)

@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kryograph.labelling.calibration import Calibration, best_temperature, calibrate, reliability
+from kryograph.errors import UsageError
+from kryograph.labelling.calibration import Calibration, calibrate, reliability
 from kryograph.stats import tempered
 
 
@@ -15,62 +16,129 @@ def drawn(n: int, seed: int, sharpness: float) -> tuple[np.ndarray, np.ndarray]:
     return tempered(true, 1 / sharpness), labels
 
 
-def test_a_temperature_of_one_changes_nothing() -> None:
+def test_tempered_changes_nothing_at_temperature_one() -> None:
     probabilities, _ = drawn(20, 0, 1.0)
     np.testing.assert_allclose(tempered(probabilities, 1.0), probabilities, atol=1e-12)
 
 
-def test_probabilities_of_zero_and_one_stay_finite() -> None:
-    found = tempered(np.array([[1.0, 0.0]]), 0.05)
-    assert np.isfinite(found).all()
-    assert found.sum() == pytest.approx(1)
-
-
-@pytest.mark.parametrize("sharpness", [0.5, 1.0, 3.0])
-def test_the_temperature_undoes_what_made_predictions_too_sure(sharpness: float) -> None:
-    probabilities, labels = drawn(4000, 1, sharpness)
-    assert best_temperature(probabilities, labels) == pytest.approx(sharpness, rel=0.1)
-
-
-def test_a_few_right_predictions_do_not_make_it_sure_of_everything() -> None:
-    probabilities = np.tile([0.6, 0.4], (5, 1))
-    assert 0.2 < best_temperature(probabilities, np.zeros(5, dtype=int)) < 1
+def test_tempered_stays_finite_for_zero_and_one() -> None:
+    probabilities = tempered(np.array([[1.0, 0.0]]), 0.05)
+    assert np.isfinite(probabilities).all()
+    assert probabilities.sum() == pytest.approx(1)
 
 
 @pytest.mark.parametrize("coverage", [0.8, 0.9])
-def test_sets_have_the_true_class_as_often_as_they_say(coverage: float) -> None:
+def test_sets_hold_the_true_class_with_the_stated_coverage(coverage: float) -> None:
     covered = []
     for seed in range(40):
         probabilities, labels = drawn(400, seed, 3.0)
-        found = calibrate(probabilities[:100], labels[:100], coverage)
-        sets = found.sets(found.probabilities(probabilities[100:]))
+        calibration = calibrate(probabilities[:100], labels[:100], coverage)
+        sets = calibration.sets(calibration.probabilities(probabilities[100:]))
         covered.append(sets[np.arange(300), labels[100:]].mean())
     assert np.mean(covered) == pytest.approx(coverage, abs=0.015)
 
 
-def test_the_threshold_by_hand() -> None:
+def test_calibrate_takes_the_threshold_of_split_conformal_prediction() -> None:
     # 19 held-out nodes and 90 %: of 20, two may be left out, so the second smallest counts.
     true = np.arange(1, 20) / 20
     raw = np.stack([true, 1 - true], axis=1)
-    found = calibrate(raw, np.zeros(19, dtype=int))
-    expected = tempered(raw, found.temperature)[1, 0]
-    assert found.threshold == pytest.approx(expected)
+    calibration = calibrate(raw, np.zeros(19, dtype=int))
+    expected = tempered(raw, calibration.temperature)[1, 0]
+    assert calibration.threshold == pytest.approx(expected)
 
 
-def test_with_too_few_labels_to_promise_anything_a_set_has_every_class() -> None:
+def test_sets_hold_every_class_if_there_are_too_few_labels() -> None:
     raw = np.tile([0.9, 0.06, 0.04], (8, 1))
-    found = calibrate(raw, np.zeros(8, dtype=int))
-    assert found.threshold == 0
-    assert found.sets(raw).all()
+    calibration = calibrate(raw, np.zeros(8, dtype=int))
+    assert calibration.threshold == 0
+    assert calibration.sets(raw).all()
 
 
-def test_a_set_is_never_empty() -> None:
+def test_temperature_of_a_node_with_weight_two_is_that_of_a_node_listed_twice() -> None:
+    raw, labels = drawn(60, 0, 3.0)
+    twice = np.concatenate([np.arange(60), np.arange(20)])
+    importance = np.where(np.arange(60) < 20, 2.0, 1.0)
+    weighted = calibrate(raw, labels, importance=importance)
+    repeated = calibrate(raw[twice], labels[twice])
+    assert weighted.temperature == pytest.approx(repeated.temperature, rel=1e-4)
+    assert weighted.temperature != pytest.approx(calibrate(raw, labels).temperature, rel=1e-3)
+
+
+def test_threshold_by_weights_leaves_out_the_stated_share_of_the_weight() -> None:
+    # 19 nodes and 80 %: 4 of 20 may be outside; the three with the smallest values weigh that much.
+    true = np.arange(1, 20) / 20
+    raw, labels = np.stack([true, 1 - true], axis=1), np.zeros(19, dtype=int)
+    importance = np.where(np.arange(19) < 3, 4 / 3, 15 / 16)
+    for weights, outside in ((np.ones(19), 4), (importance, 3)):
+        calibration = calibrate(raw, labels, 0.8, weights)
+        expected = tempered(raw, calibration.temperature)[outside - 1, 0]
+        assert calibration.threshold == pytest.approx(expected)
+
+
+def test_threshold_of_nodes_with_weight_two_is_that_of_nodes_listed_twice() -> None:
+    raw, labels = drawn(200, 3, 1.0)
+    importance = np.where(np.arange(200) < 50, 2.0, 1.0)
+    twice = np.concatenate([np.arange(200), np.arange(50)])
+    weighted, repeated = (
+        calibrate(raw, labels, importance=importance),
+        calibrate(raw[twice], labels[twice]),
+    )
+    assert weighted.threshold == pytest.approx(repeated.threshold, rel=0.05)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weighted_sets_hold_the_true_class_in_a_graph_with_other_shares(seed: int) -> None:
+    """Labels are balanced, the graph is not: weights make the coverage that of the graph."""
+    rng = np.random.default_rng(seed)
+    shares = np.array([0.9, 0.1])
+
+    def predictions(known: np.ndarray) -> np.ndarray:
+        # Class 1 is hard to recognise, so its nodes would make all sets too large.
+        lead = rng.normal(np.where(known == 0, 1.2, 0.6), 1.4)
+        first = 1 / (1 + np.exp(-lead))
+        return np.stack([first, 1 - first], axis=1)
+
+    labels = np.repeat([0, 1], 300)
+    others = rng.choice(2, 4000, p=shares)
+    raw, hidden = predictions(labels), predictions(others)
+    covered = []
+    for importance in (None, (shares * 2)[labels]):
+        calibration = calibrate(raw, labels, 0.9, importance)
+        sets = calibration.sets(calibration.probabilities(hidden))
+        covered.append(sets[np.arange(4000), others].mean())
+    assert covered[1] == pytest.approx(0.9, abs=0.03)
+    assert covered[0] > covered[1] + 0.03
+
+
+def test_sets_are_never_empty() -> None:
     sets = Calibration(1.0, 0.9, threshold=0.95).sets(np.array([[0.5, 0.3, 0.2]]))
     assert sets.tolist() == [[True, False, False]]
 
 
-def test_the_reliability_curve_by_hand() -> None:
+def test_reliability_by_hand() -> None:
     probabilities = np.array([[0.95, 0.05], [0.91, 0.09], [0.45, 0.55], [1.0, 0.0]])
     bins = reliability(probabilities, np.array([0, 1, 1, 0]))
     assert [(b.count, b.accuracy) for b in bins] == [(1, 1.0), (3, pytest.approx(2 / 3))]
     assert bins[1].confidence == pytest.approx((0.95 + 0.91 + 1.0) / 3)
+
+
+def test_calibration_is_read_from_the_extra_of_a_model() -> None:
+    entry = {"temperature": 2.0, "coverage": 0.9, "threshold": 0.1}
+    assert Calibration.from_extra({"calibration": entry}) == Calibration(2.0, 0.9, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("extra", "sentence"),
+    [
+        ({}, "no calibration"),
+        ({"calibration": None}, "no calibration"),
+        ({"calibration": {"temperature": "hot", "coverage": 0.9, "threshold": 0}}, "no calib"),
+        ({"calibration": {"temperature": 0, "coverage": 0.9, "threshold": 0}}, "temperature 0,"),
+        ({"calibration": {"temperature": 1, "coverage": 2, "threshold": 0}}, "coverage 2,"),
+    ],
+)
+def test_calibration_that_is_missing_or_out_of_range_is_refused(
+    extra: dict[str, object], sentence: str
+) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        Calibration.from_extra(extra)

@@ -3,40 +3,49 @@ from __future__ import annotations
 import numpy as np
 
 from kryograph.errors import KryographError
-from kryograph.labelling.candidates import search_settings
+from kryograph.labelling.candidates import choose_candidate, search_settings
 from kryograph.labelling.cross_validation import Candidate
 from kryograph.systems import System, system
 
 
-def scored(made: System, accuracy: float) -> Candidate:
-    return Candidate(made, np.array([[accuracy]]), np.array([1]))
+def scored(method: System, accuracy: float) -> Candidate:
+    return Candidate(method, np.array([[accuracy]]), np.array([1]))
 
 
-def test_the_best_of_what_was_tried_is_found() -> None:
+def test_choose_candidate_keeps_the_first_unless_another_is_clearly_better() -> None:
+    first, other = scored(system("blend"), 0.80), scored(system("prototypes"), 0.82)
+    assert choose_candidate([first, other], labels=100) is first
+    assert choose_candidate([first, other], labels=10_000) is other
+    better = scored(system("lp"), 0.9)
+    assert choose_candidate([first, better], labels=100) is better
+
+
+def test_search_settings_returns_the_best_of_the_trials() -> None:
     start = scored(system("prototypes"), 0.1)
-    seen: list[System] = []
+    evaluated: list[System] = []
 
-    def tried(made: System) -> Candidate:
-        seen.append(made)
-        return scored(made, 0.2 if made.settings.hops < 10 else 0.0)
+    def evaluate(method: System) -> Candidate:
+        evaluated.append(method)
+        return scored(method, 0.2 if method.settings.hops < 10 else 0.0)
 
-    found = search_settings(start, 0.5, seed=0, tried=tried)
-    assert found.system.settings.hops < 10
-    assert found.accuracy == 0.2
-    assert len({made.settings for made in seen}) > 3
+    best = search_settings(start, 0.5, seed=0, evaluate=evaluate)
+    assert best.system.settings.hops < 10
+    assert best.accuracy == 0.2
+    assert len({method.settings for method in evaluated}) > 3
 
 
-def test_the_start_stays_if_nothing_is_better() -> None:
+def test_search_settings_returns_the_start_if_no_trial_is_better() -> None:
     start = scored(system("prototypes"), 0.9)
-    assert search_settings(start, 0.2, 0, lambda made: scored(made, 0.5)) is start
+    assert search_settings(start, 0.2, 0, lambda method: scored(method, 0.5)) is start
 
 
-def test_a_trial_that_fails_is_not_the_end() -> None:
+def test_search_settings_goes_on_after_a_trial_that_fails() -> None:
     start = scored(system("prototypes"), 0.1)
 
-    def tried(made: System) -> Candidate:
+    def evaluate(method: System) -> Candidate:
         raise KryographError("diverged")
 
-    told: list[float] = []
-    assert search_settings(start, 0.2, 0, tried, told.append) is start
-    assert told[-1] == 1.0
+    fractions: list[float] = []
+    assert search_settings(start, 0.2, 0, evaluate, fractions.append) is start
+    assert len(fractions) > 1
+    assert fractions[-1] == 1.0

@@ -6,64 +6,64 @@ from kryograph.data import toy
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.suggestions import Suggestion, hops_to_labels, suggest_nodes
 
-SURE, TORN = [0.98, 0.02], [0.5, 0.5]
+SURE, UNDECIDED = [0.98, 0.02], [0.5, 0.5]
 
 
-def test_hops_along_a_path() -> None:
-    given = np.array([0, UNKNOWN, UNKNOWN, UNKNOWN, 1])
-    assert hops_to_labels(toy.path(5), given).tolist() == [0, 1, 2, 1, 0]
+def test_hops_to_labels_along_a_path() -> None:
+    labels = np.array([0, UNKNOWN, UNKNOWN, UNKNOWN, 1])
+    assert hops_to_labels(toy.path(5), labels).tolist() == [0, 1, 2, 1, 0]
 
 
-def test_a_component_without_labels_is_infinitely_far() -> None:
+def test_hops_to_labels_are_infinite_in_a_component_without_labels() -> None:
     graph = toy.disjoint(toy.path(2), toy.path(2))
     hops = hops_to_labels(graph, np.array([0, UNKNOWN, UNKNOWN, UNKNOWN]))
     assert hops.tolist() == [0, 1, np.inf, np.inf]
 
 
-def test_the_centre_of_doubtful_nodes_comes_first() -> None:
+def test_suggest_nodes_begins_with_the_centre_of_uncertain_nodes() -> None:
     graph = toy.disjoint(toy.star(8), toy.star(8))
     centre, other = 0, graph.n // 2
-    probabilities = np.array([TORN] * other + [SURE] * other)
-    given = np.full(graph.n, UNKNOWN)
-    given[-1] = 0
-    found = suggest_nodes(graph, given, probabilities, count=2)
-    assert found[0].node == centre
-    assert found[0].hops is None
-    assert found[0].similar == other - 1
+    probabilities = np.array([UNDECIDED] * other + [SURE] * other)
+    labels = np.full(graph.n, UNKNOWN)
+    labels[-1] = 0
+    suggestions = suggest_nodes(graph, labels, probabilities, count=2)
+    assert suggestions[0].node == centre
+    assert suggestions[0].hops is None
+    assert suggestions[0].similar == other - 1
 
 
-def test_the_next_one_lies_elsewhere() -> None:
+def test_suggest_nodes_takes_the_second_node_elsewhere() -> None:
     graph = toy.disjoint(toy.star(9), toy.star(8), toy.path(2))
-    given = np.full(graph.n, UNKNOWN)
-    given[-1] = 0
-    found = suggest_nodes(graph, given, np.tile(TORN, (graph.n, 1)), count=2)
-    assert {s.node for s in found} == {0, 9}
+    labels = np.full(graph.n, UNKNOWN)
+    labels[-1] = 0
+    suggestions = suggest_nodes(graph, labels, np.tile(UNDECIDED, (graph.n, 1)), count=2)
+    assert {s.node for s in suggestions} == {0, 9}
 
 
-def test_labelled_nodes_are_never_suggested() -> None:
+def test_suggest_nodes_leaves_labelled_nodes_out() -> None:
     graph = toy.path(4)
-    given = np.array([0, UNKNOWN, 1, UNKNOWN])
-    found = suggest_nodes(graph, given, np.tile(TORN, (4, 1)), count=10)
-    assert sorted(s.node for s in found) == [1, 3]
+    labels = np.array([0, UNKNOWN, 1, UNKNOWN])
+    suggestions = suggest_nodes(graph, labels, np.tile(UNDECIDED, (4, 1)), count=10)
+    assert sorted(s.node for s in suggestions) == [1, 3]
 
 
-def test_the_order_of_the_nodes_does_not_matter() -> None:
+def test_suggest_nodes_does_not_depend_on_the_order_of_nodes() -> None:
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, 30, (2, 60))
     probabilities = rng.dirichlet([1, 1, 1], 30)
-    given = np.where(rng.random(30) < 0.2, 0, UNKNOWN)
+    labels = np.where(rng.random(30) < 0.2, 0, UNKNOWN)
     order = rng.permutation(30)
-    place = np.argsort(order)
-    first = suggest_nodes(Graph.from_edges(pairs, 30), given, probabilities, 5)
+    position = np.argsort(order)
+    first = suggest_nodes(Graph.from_edges(pairs, 30), labels, probabilities, 5)
     second = suggest_nodes(
-        Graph.from_edges(place[pairs], 30), given[order], probabilities[order], 5
+        Graph.from_edges(position[pairs], 30), labels[order], probabilities[order], 5
     )
     assert [s.node for s in first] == [int(order[s.node]) for s in second]
 
 
-def test_reasons_are_sentences() -> None:
-    said = Suggestion(3, 0, 1, lead=0.1, hops=1, similar=1).why(("maths", "<art>"))
-    assert said == "uncertain (maths or <art>); 1 hop from the nearest label; 1 similar node nearby"
+def test_why_states_the_reason_in_words() -> None:
+    text = Suggestion(3, 0, 1, lead=0.1, hops=1, similar=1).why(("maths", "<art>"))
+    assert text == "uncertain (maths or <art>); 1 hop from the nearest label; 1 similar node nearby"
     far = Suggestion(3, 0, 1, lead=0.9, hops=None, similar=0).why(("maths", "art"))
     assert far.startswith("rather sure")
     assert "no labelled node can be reached" in far

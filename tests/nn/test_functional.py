@@ -23,7 +23,7 @@ from kryograph.nn.functional import (
     uniform_,
 )
 from kryograph.nn.network import Layered
-from kryograph.operators import operator
+from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from tests.layers import FixedMasks, close, seeded
 
@@ -198,22 +198,24 @@ def test_a_rate_next_to_one_drops_next_to_everything(rate: float) -> None:
     assert dropout(torch.ones(100, 10), rate, Masks(seeded(0))).count_nonzero() == 0
 
 
-class Network(Layered):
-    """One hidden layer."""
+class OneActivation(Layered):
+    """A network without weights: its only layer is a hidden one."""
 
-    def forward(self, z: Tensor, masks: Masks) -> Tensor:
-        return self.hidden(z, 0, masks)
+    output_layer = None
+
+    def logits(self, x: Tensor, L: Operator, masks: Masks) -> Tensor:
+        return self.hidden(x, 0, masks)
 
 
 def test_nothing_is_dropped_or_drawn_in_evaluation_or_at_rate_zero() -> None:
     x, generator = random(4, 3), seeded(0)
     before = generator.get_state()
-    network = Network("identity", 0.9).eval()
-    assert torch.equal(network(x, Masks(generator)), x)
-    assert torch.equal(Network("identity", 0.0)(x, Masks(generator)), x)
+    network, L = OneActivation("identity", 0.9).eval(), operator(toy.path(4))
+    assert torch.equal(network(x, L, masks=Masks(generator)), x)
+    assert torch.equal(OneActivation("identity", 0.0)(x, L, masks=Masks(generator)), x)
     assert torch.equal(dropout(x, 0.0, Masks(generator)), x)
     assert torch.equal(generator.get_state(), before)
-    assert not torch.equal(network.train()(x, Masks(generator)), x)
+    assert not torch.equal(network.train()(x, L, masks=Masks(generator)), x)
     assert not torch.equal(generator.get_state(), before)
 
 
@@ -296,7 +298,7 @@ def test_a_rate_that_is_none_is_refused(rate: float) -> None:
     with pytest.raises(ValueError, match="a dropout rate lies between 0 and 1"):
         dropout(torch.ones(3), rate, Masks())
     with pytest.raises(ValueError, match="a dropout rate lies between 0 and 1"):
-        Layered("tanh", rate)
+        OneActivation("tanh", rate)
 
 
 # Dropout of sparse features

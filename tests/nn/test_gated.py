@@ -51,7 +51,6 @@ def test_a_pair_message_is_an_mlp_on_both_states() -> None:
         for i, j in zip(*L.matrix.nonzero(), strict=True):
             expected[i] += L.matrix[i, j] * mlp(torch.cat([h[i], h[j]]))
         assert close(message(h, L), expected, 1e-12)
-        assert close(message(h, L.tensor(torch.float64)), expected, 1e-12)
 
 
 def test_a_node_hears_as_far_as_there_are_steps() -> None:

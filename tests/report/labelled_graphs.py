@@ -1,7 +1,9 @@
-"""Labelled graphs for the tests of pages: a real fit of a small graph, and large ones by hand."""
+"""Labelled graphs for the tests of pages: a real fit of a small graph, and random large ones."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -13,11 +15,11 @@ from kryograph.data import synthetic_citations
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.cross_validation import HeldOut
 from kryograph.labelling.label import LabelledGraph, label_nodes
-from kryograph.report.fit_page import page
+from kryograph.report.fit_page import PageInfo, render_fit_page
 from kryograph.systems import system
 
 NASTY = "</script><script>alert(1)</script>"
-"""What must stay text, wherever it comes from."""
+"""A name that would run a script if it were not escaped."""
 
 
 @cache
@@ -36,7 +38,7 @@ def fitted(n: int = 300, classes: int = 4) -> LabelledGraph:
 def renamed(
     labelled: LabelledGraph, *, classes: Sequence[str] = (), nodes: Sequence[str] = ()
 ) -> LabelledGraph:
-    """The same with other names for the first classes and nodes."""
+    """A copy with other names for the first classes and nodes."""
     old = labelled.graph.names
     assert old is not None
     graph = replace(labelled.graph, names=(*nodes, *old[len(nodes) :]))
@@ -44,7 +46,7 @@ def renamed(
 
 
 def large(n: int, classes: int = 7) -> LabelledGraph:
-    """Many nodes with probabilities that were drawn, not learned."""
+    """A graph of `n` nodes with random probabilities."""
     rng = np.random.default_rng(1)
     pairs = rng.integers(0, n, size=(2, 2 * n))
     graph = Graph.from_edges(
@@ -63,33 +65,40 @@ def large(n: int, classes: int = 7) -> LabelledGraph:
     return replace(
         fitted(),
         graph=graph,
-        given=given,
+        given_labels=given,
         classes=tuple(f"topic {c}" for c in range(classes)),
-        raw=raw,
-        held_out=HeldOut(known, truth[known], raw[known]),
+        probabilities=raw,
+        held_out=HeldOut(known, truth[known], raw[known], np.ones(known.size)),
         suggestions=(),
     )
 
 
 def places(labelled: LabelledGraph) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """A map that nobody had to compute: a cloud for each predicted class."""
+    """Positions without t-SNE: a cloud for each predicted class."""
     rng = np.random.default_rng(2)
-    best = labelled.raw.argmax(axis=1)
+    best = labelled.probabilities.argmax(axis=1)
     angle = 2 * np.pi * best / len(labelled.classes)
     middle = 4 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    found: np.ndarray[Any, np.dtype[np.float64]] = middle + rng.normal(size=(len(best), 2))
-    return found
+    cloud: np.ndarray[Any, np.dtype[np.float64]] = middle + rng.normal(size=(len(best), 2))
+    return cloud
 
 
 def page_of(labelled: LabelledGraph, **changes: Any) -> str:
-    """Its page."""
-    said: dict[str, Any] = {
+    """The page of a labelled graph; `changes` replace fields of its `PageInfo`."""
+    info: dict[str, Any] = {
         "title": "A small graph",
-        "source": ["edges.csv has 600 rows."],
+        "notes": ["edges.csv has 600 rows."],
         "command": "kryograph fit --edges edges.csv --label topic --out run/",
         "version": "1.2.3",
         "seconds": 12.3,
         "positions": places(labelled),
         "seed": 7,
     }
-    return page(labelled, **{**said, **changes})
+    return render_fit_page(labelled, PageInfo(**{**info, **changes}))
+
+
+def embedded_nodes(page: str) -> dict[str, Any]:
+    """Data of the nodes that a page has for its script."""
+    [text] = re.findall('<script type="application/json" id="nodes">(.*?)</script>', page, re.S)
+    data: dict[str, Any] = json.loads(text)
+    return data

@@ -4,23 +4,29 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+from markupsafe import Markup
 
 from kryograph.labelling.calibration import Bin
 from kryograph.report.charts import (
     INK,
     SHAPES,
     class_colours,
+    element,
     histogram,
     interval,
-    outline,
     reliability_curve,
     swatch,
 )
-from kryograph.report.html import Safe
 
 
-def numbers(picture: Safe, element: str, attribute: str) -> list[float]:
+def numbers(picture: Markup, element: str, attribute: str) -> list[float]:
     return [float(v) for v in re.findall(rf'<{element}[^>]* {attribute}="([-0-9.]+)"', picture)]
+
+
+def test_element_escapes_text_and_keeps_elements() -> None:
+    inner = element("b", "a < b")
+    made = element("p", inner, " & c", "\x00", title='"x"')
+    assert made == '<p title="&#34;x&#34;"><b>a &lt; b</b> &amp; c\ufffd</p>'
 
 
 def test_columns_are_as_high_as_their_counts() -> None:
@@ -56,7 +62,7 @@ def test_an_interval_of_nothing_can_still_be_seen() -> None:
 
 @pytest.mark.parametrize("count", [1, 8, 9, 40])
 def test_no_two_classes_share_colour_and_shape(count: int) -> None:
-    signs = [(colour, SHAPES[c % 8]) for c, colour in enumerate(class_colours(count))]
+    signs = [(colour, c % len(SHAPES)) for c, colour in enumerate(class_colours(count))]
     assert len(set(signs)) == count
     assert len(set(class_colours(count))) == count
     for c in range(count):
@@ -70,7 +76,7 @@ def test_the_eighth_colour_is_that_of_the_text() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_are_about_as_large_as_the_unit_circle(shape: str) -> None:
-    corners = outline(shape)
+    corners = SHAPES[shape]
     assert (corners == []) == (shape == "circle")
     ring = zip(corners, corners[1:] + corners[:1], strict=True)
     area = abs(sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in ring)) / 2

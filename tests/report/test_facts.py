@@ -48,11 +48,11 @@ def test_scores_of_answers_that_can_be_counted() -> None:
     given[:5] = [0, 0, 0, 1, 2]
     answers = np.eye(3)[[0, 0, 1, 1]]  # of nodes 0 to 3; class 2 was not asked about
     raw = np.tile(np.eye(3)[2], (300, 1))
-    held = HeldOut(np.arange(4), given[:4], answers)
-    labelled = replace(labelled, given=given, held_out=held, raw=raw)
+    held = HeldOut(np.arange(4), given[:4], answers, np.ones(4))
+    labelled = replace(labelled, given_labels=given, held_out=held, probabilities=raw)
     assert confusion(labelled).tolist() == [[2, 1, 0], [0, 1, 0], [0, 0, 0]]
     first, second, third = class_scores(labelled)
-    assert (first.given, first.precision, first.predicted) == (3, 1.0, 0)
+    assert (first.labels, first.precision, first.predicted) == (3, 1.0, 0)
     assert first.recall == pytest.approx(2 / 3)
     assert first.f1 == pytest.approx(0.8)
     assert (second.precision, second.recall) == (0.5, 1.0)

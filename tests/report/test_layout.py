@@ -73,9 +73,3 @@ def test_numbers_of_single_precision_and_one_column_will_do() -> None:
     places = positions(line, seed=0)
     assert np.isfinite(places).all()
     assert np.ptp(places, axis=0).min() > 0
-
-
-def test_progress_is_told_before_and_after() -> None:
-    told: list[tuple[str, int, int]] = []
-    positions(np.eye(6), seed=0, progress=lambda *stage: told.append(stage))
-    assert told == [(node_map.STAGE, 0, 1), (node_map.STAGE, 1, 1)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kryograph.experiments.standings import standings
-from kryograph.report.results_page import results_page
+from kryograph.report.results_page import render_results_page
 from kryograph.report.results_text import TableView
 from tests.made_runs import MIXED, NASTY, cells, small
 
@@ -23,7 +23,7 @@ def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     found = cells(MIXED)
     shown = TableView(small(), tuple(found), tuple(standings(found)))
     path = tmp_path / "results.html"
-    path.write_text(results_page([shown], source="runs.sqlite", version="1.2.3"), "utf-8")
+    path.write_text(render_results_page([shown], source="runs.sqlite", version="1.2.3"), "utf-8")
     with browser.new_context(viewport={"width": 1200, "height": 900}) as context:
         opened = context.new_page()
         said: list[str] = []

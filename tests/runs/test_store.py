@@ -6,16 +6,17 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kryograph.errors import KryographError, UsageError
-from kryograph.runs.store import Row, Store, read_csv, write_csv
+from kryograph.runs.store import Row, Store, exported_rows, read_csv, stored_rows, write_csv
 
 ROW = Row(
     system="gcn",
@@ -143,23 +144,23 @@ def edit(store: Store, *statements: str) -> None:
 def test_an_edited_row_is_found(store: Store) -> None:
     store.add(ROW)
     edit(store, "update runs set row = replace(row, '0.8,', '0.9,')")
-    with pytest.raises(UsageError, match=r"runs.sqlite, row 1, was edited"):
+    with pytest.raises(UsageError, match=r"runs.sqlite, row 1: the digest does not fit"):
         store.rows()
 
 
 def test_a_row_under_the_key_of_another_is_found(store: Store) -> None:
     store.add(ROW)
     edit(store, "update runs set key = 'abc'")
-    with pytest.raises(UsageError, match=r"row 1, was edited: .* key of another run"):
+    with pytest.raises(UsageError, match=r"row 1: the key is that of another run"):
         store.rows()
 
 
 def test_a_store_of_a_newer_version_is_not_touched(store: Store) -> None:
     store.add(ROW)
-    edit(store, "pragma user_version = 2")
+    edit(store, "pragma user_version = 3")
     before = store.path.read_bytes()
     for use in (store.rows, lambda: store.add(replace(ROW, seed=1))):
-        with pytest.raises(UsageError, match=r"newer kryograph \(layout 2, this one knows 1\)"):
+        with pytest.raises(UsageError, match=r"newer kryograph \(layout 3, this one knows 2\)"):
             use()
     assert store.path.read_bytes() == before
 
@@ -169,7 +170,7 @@ def test_another_database_is_not_taken_for_a_store(store: Store) -> None:
     other = sqlite3.connect(store.path)
     other.execute("create table mine (x)")
     other.close()
-    with pytest.raises(UsageError, match="not one of results"):
+    with pytest.raises(UsageError, match="a database, but not a results store"):
         store.add(ROW)
 
 
@@ -215,6 +216,7 @@ def test_a_full_disk_keeps_what_was_there(store: Store) -> None:
 
 ADD_MANY = """
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
@@ -225,6 +227,7 @@ for seed in range(int(sys.argv[3]), int(sys.argv[3]) + 60):
 """
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once(store: Store) -> None:
     root = str(Path(__file__).parents[2])
     writers = [
@@ -235,6 +238,58 @@ def test_several_processes_write_at_once(store: Store) -> None:
     assert sorted(row.seed for row in store.rows()) == list(range(120))
 
 
+class Slow(sqlite3.Connection):
+    """A connection before whose second statement somebody else creates the store."""
+
+    path: ClassVar[Path]
+    statements = 0
+
+    def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        self.statements += 1
+        if self.statements == 2:
+            Store(self.path).add(ROW)
+        return super().execute(sql, *parameters)
+
+
+def test_two_processes_create_a_store_at_the_same_moment(store: Store) -> None:
+    store.path.parent.mkdir()
+    Slow.path = store.path
+    with closing(sqlite3.connect(store.path, factory=Slow)) as database:
+        store._prepare(database)
+        assert database.execute("select count(*) from runs").fetchone() == (1,)
+    assert store.rows() == [ROW]
+
+
+# Other metrics
+
+
+SCORED = replace(ROW, seed=1, metrics={"macro-f1": 0.75})
+
+
+def test_a_row_has_scores_by_metrics() -> None:
+    assert (SCORED.score(), SCORED.score("macro-f1"), ROW.score("macro-f1")) == (0.8, 0.75, None)
+    with pytest.raises(UsageError, match=r"metric 'macro-f1' of gcn, cora 1%, seed 1, is nan"):
+        replace(SCORED, metrics={"macro-f1": float("nan")})
+
+
+def test_a_row_without_metrics_is_stored_as_before(store: Store) -> None:
+    assert "metrics" not in ROW.as_dict()
+    store.add(ROW)
+    with closing(sqlite3.connect(store.path)) as database:
+        assert database.execute("pragma user_version").fetchone() == (1,)
+
+
+def test_metrics_survive_store_and_export(store: Store, tmp_path: Path) -> None:
+    store.add(ROW)
+    store.add(SCORED)
+    assert store.rows() == [ROW, SCORED]
+    with closing(sqlite3.connect(store.path)) as database:
+        assert database.execute("pragma user_version").fetchone() == (2,)
+    path = tmp_path / "runs.csv"
+    path.write_text(write_csv([ROW, SCORED]))
+    assert sorted(read_csv(path), key=lambda row: row.seed) == [ROW, SCORED]
+
+
 # Exported rows.
 
 
@@ -242,7 +297,9 @@ def test_rows_survive_export_and_import(tmp_path: Path) -> None:
     rows = [replace(ROW, seed=1), ROW, FAILED]
     path = tmp_path / "runs.csv"
     path.write_text(write_csv(rows))
-    assert sorted(read_csv(path), key=lambda r: r.place) == sorted(rows, key=lambda r: r.place)
+    assert sorted(read_csv(path), key=lambda r: r.storage_key) == sorted(
+        rows, key=lambda r: r.storage_key
+    )
 
 
 def test_the_export_does_not_depend_on_the_order_of_the_runs() -> None:
@@ -254,10 +311,10 @@ def test_an_edited_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     text = write_csv([ROW, replace(ROW, system="z")])
     path.write_text(text.replace(",0.8,", ",0.9,"))
-    with pytest.raises(UsageError, match=r"runs.csv, line 2 was edited"):
+    with pytest.raises(UsageError, match=r"runs.csv, line 2: the digest does not fit"):
         read_csv(path)
     path.write_text(text.replace("z,cora", "z,cora,cora"))
-    with pytest.raises(UsageError, match=r"runs.csv, line 3 "):
+    with pytest.raises(UsageError, match=r"runs.csv, line 3: the line is cut off or edited"):
         read_csv(path)
 
 
@@ -279,13 +336,33 @@ def test_a_file_that_ends_too_early_is_a_sentence(
 def test_headings_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("a,b\n1,2\n")
-    with pytest.raises(UsageError, match=r"x.csv, line 1: these are not the headings"):
+    with pytest.raises(UsageError, match=r"x.csv, line 1: the headings are not those"):
         read_csv(path)
     with pytest.raises(UsageError, match=r"There is no file .*y.csv"):
         read_csv(tmp_path / "y.csv")
 
 
 def test_a_row_is_json(store: Store) -> None:
-    assert Row.of(json.loads(json.dumps(ROW.as_dict())), "here") == ROW
-    with pytest.raises(UsageError, match=r"here has other fields than a run \(more\)"):
-        Row.of({**ROW.as_dict(), "more": 1}, "here")
+    assert Row.from_dict(json.loads(json.dumps(ROW.as_dict())), "here") == ROW
+    with pytest.raises(UsageError, match=r"here: unexpected or missing fields \(more\)"):
+        Row.from_dict({**ROW.as_dict(), "more": 1}, "here")
+    with pytest.raises(UsageError, match=r"here: a value has the wrong type"):
+        Row.from_dict({**ROW.as_dict(), "test_accuracy": "high"}, "here")
+
+
+def test_without_a_store_the_exported_rows_of_its_folder_are_read(tmp_path: Path) -> None:
+    second = replace(ROW, seed=1)
+    (tmp_path / "a.csv").write_text(write_csv([ROW]), "utf-8")
+    (tmp_path / "b.csv").write_text(write_csv([second]), "utf-8")
+    (tmp_path / "other.csv").write_text("name,value\nx,1\n", "utf-8")
+    assert exported_rows(tmp_path) == stored_rows(tmp_path / "runs.sqlite") == [ROW, second]
+    Store(tmp_path / "runs.sqlite").add(second)
+    assert stored_rows(tmp_path / "runs.sqlite") == [second]
+
+
+def test_an_edited_exported_row_is_an_error(tmp_path: Path) -> None:
+    text = write_csv([ROW])
+    assert ",0.8," in text
+    (tmp_path / "a.csv").write_text(text.replace(",0.8,", ",0.9,"), "utf-8")
+    with pytest.raises(UsageError, match=r"a.csv, line 2: the digest does not fit"):
+        stored_rows(tmp_path / "runs.sqlite")

@@ -16,20 +16,29 @@ import pytest
 
 from kryograph.data import load
 from kryograph.errors import UsageError
-from kryograph.runs.job import Job, Scenario
+from kryograph.runs.job import Job, Scenario, over_seeds
 from kryograph.runs.locks import Locks
-from kryograph.runs.perform import failed, perform, run_system
+from kryograph.runs.perform import Datasets, failed_row, perform
 from kryograph.runs.store import Row, Store
-from kryograph.runs.sweep import breadth_first, missing, over_budget, seconds_left, sweep
+from kryograph.runs.sweep import (
+    START_SECONDS,
+    choose_workers,
+    estimate_run,
+    missing,
+    over_budget,
+    seconds_left,
+    sweep,
+    useful_workers,
+)
 from kryograph.systems import system
 from kryograph.training.loop import Diverged
 
 pytestmark = pytest.mark.slow
 
 QUICK = system("prototypes")
-COLUMN = Scenario("synthetic", "1%", "validation")
+SCENARIO = Scenario("synthetic", "1%", "validation")
 OTHER = Scenario("synthetic", "public", "no-validation")
-CELLS = [(QUICK, "default", COLUMN), (QUICK, "default", OTHER)]
+JOBS = [Job(QUICK, "default", SCENARIO), Job(QUICK, "default", OTHER)]
 
 TABLE = """
 title = "Small"
@@ -56,66 +65,37 @@ def timeless(rows: list[Row]) -> list[Row]:
     return sorted((replace(row, **same) for row in rows), key=lambda row: row.key)
 
 
-def test_one_run_of_every_cell_comes_before_the_second_of_any() -> None:
-    jobs = breadth_first(CELLS, 3)
-    assert [(job.column, job.seed) for job in jobs] == [
-        (column, seed) for seed in range(3) for column in (COLUMN, OTHER)
-    ]
-    with pytest.raises(UsageError, match="--runs must be at least 1"):
-        breadth_first(CELLS, 0)
-
-
 def test_what_has_a_row_is_not_missing_and_failures_are_if_they_are_to_be_repeated() -> None:
-    jobs = breadth_first(CELLS, 2)
-    rows = [jobs[0].row(test_accuracy=0.5), failed(jobs[1], Diverged("Too high."))]
+    jobs = over_seeds(JOBS, 2)
+    rows = [jobs[0].row(test_accuracy=0.5), failed_row(jobs[1], Diverged("Too high."))]
     assert missing(jobs, rows) == jobs[2:]
     assert missing(jobs, rows, retry=True) == jobs[1:]
 
 
-def test_a_row_says_all_about_its_run() -> None:
-    job = Job(QUICK, "default", COLUMN, seed=3)
-    row = perform(None, job, lambda epoch: None)
-    data = load("synthetic")
-    split = data.split("1%", seed=3)
-    direct = run_system(QUICK, data, split, seed=3)
-    assert row.key == job.key
-    assert row.split_digest == split.digest
-    assert row.test_accuracy == direct.test_accuracy
-    assert row.validation_accuracy == direct.validation_accuracy
-    assert {"kryograph", "torch", "python"} <= set(row.versions)
-    assert row.finished.endswith("+00:00")
-    assert row.settings == QUICK.settings.as_dict()
-
-
-def test_a_failure_is_a_row_of_one_line() -> None:
-    row = failed(Job(QUICK, "default", COLUMN, 0), Diverged("Too\nhigh."))
-    assert (row.error, row.test_accuracy) == ("Diverged: Too high.", None)
-
-
 def test_a_sweep_fills_the_store_and_says_each_row_after_it_is_on_the_disk(store: Store) -> None:
-    jobs = breadth_first(CELLS, 2)
-    for job, row in sweep(jobs, store, workers=2):
+    jobs, data = over_seeds(JOBS, 2), load("synthetic")
+    for job, row in sweep(jobs, store, workers=2, load=Datasets()):
         assert store.has(job.key)
         assert row.key == job.key
     assert missing(jobs, store.rows()) == []
-    assert timeless(store.rows()) == timeless([perform(None, j, lambda epoch: None) for j in jobs])
+    assert timeless(store.rows()) == timeless([perform(job, data) for job in jobs])
 
 
 def test_a_run_that_raises_is_recorded_and_the_sweep_goes_on(store: Store) -> None:
     wild = system("gcn", {"lr": 900.0, "hidden": 4})
-    jobs = [Job(wild, "by hand", COLUMN, 0), Job(QUICK, "default", COLUMN, 0)]
-    outcomes = {job.system.name: row for job, row in sweep(jobs, store, workers=1)}
+    jobs = [Job(wild, "by hand", SCENARIO, 0), Job(QUICK, "default", SCENARIO, 0)]
+    outcomes = {job.system.name: row for job, row in sweep(jobs, store, workers=1, load=Datasets())}
     assert outcomes["prototypes"].error is None
-    said = outcomes["gcn"].error
-    assert said is None or said.startswith("Diverged: Training stopped")
+    error = outcomes["gcn"].error
+    assert error is None or error.startswith("Diverged: Training stopped")
     nowhere = Job(QUICK, "default", Scenario("synthetic", "0.001%", "validation"), 0)
-    [(_, row)] = sweep([nowhere], store, workers=1)
+    [(_, row)] = sweep([nowhere], store, workers=1, load=Datasets())
     assert row.error is not None
     assert row.error.startswith("UsageError: 0.001% of")
 
 
 def test_what_another_process_is_at_is_left_to_it(store: Store) -> None:
-    jobs = breadth_first(CELLS, 1)
+    jobs = over_seeds(JOBS, 1)
     script = (
         "import sys, time\nfrom pathlib import Path\n"
         "from kryograph.runs.locks import Locks\n"
@@ -126,14 +106,14 @@ def test_what_another_process_is_at_is_left_to_it(store: Store) -> None:
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         other.stdout.readline()
-        assert [job for job, _ in sweep(jobs, store, workers=1)] == jobs[1:]
+        assert [job for job, _ in sweep(jobs, store, workers=1, load=Datasets())] == jobs[1:]
         other.kill()
-    assert [job for job, _ in sweep(jobs, store, workers=1)] == jobs[:1]
+    assert [job for job, _ in sweep(jobs, store, workers=1, load=Datasets())] == jobs[:1]
 
 
 def test_claims_are_given_back_when_a_sweep_is_dropped(store: Store) -> None:
-    jobs = breadth_first(CELLS, 2)
-    going = sweep(jobs, store, workers=1)
+    jobs = over_seeds(JOBS, 2)
+    going = sweep(jobs, store, workers=1, load=Datasets())
     next(going)
     going.close()
     with Locks.beside(store.path) as claims:
@@ -141,24 +121,108 @@ def test_claims_are_given_back_when_a_sweep_is_dropped(store: Store) -> None:
 
 
 def test_the_time_left_is_what_such_runs_took() -> None:
-    jobs = breadth_first(CELLS, 2)
+    jobs = over_seeds(JOBS, 2)
     assert seconds_left(jobs, [], 2) is None
     rows = [
         jobs[0].row(test_accuracy=0.5, seconds=3.0),
         jobs[1].row(test_accuracy=0.5, seconds=5.0),
     ]
     assert seconds_left(jobs[2:], rows, 2) == pytest.approx(4.0)
-    unknown = [Job(system("lp"), "default", COLUMN, 0)]
+    unknown = [Job(system("lp"), "default", SCENARIO, 0)]
     assert seconds_left(unknown, rows, 1) == pytest.approx(4.0)
     assert seconds_left([], rows, 1) == 0
 
 
-def test_a_budget_is_compared_with_the_cost_model() -> None:
-    wide = system("truncated-krylov", {"hidden": 50_000, "order": 30})
-    assert over_budget(wide, COLUMN, 60.0, None)
-    assert not over_budget(system("truncated-krylov"), COLUMN, 600.0, None)
-    assert over_budget(QUICK, COLUMN, 1e-9, None)
-    assert not over_budget(system("lp"), COLUMN, 1e-9, None)  # its cost is not known
+def test_over_budget_compares_with_the_cost_model() -> None:
+    data = load("synthetic")
+
+    def over(name: str, seconds: float, **settings: int) -> bool:
+        return over_budget(Job(system(name, settings), "by hand", SCENARIO), data, seconds)
+
+    assert over("truncated-krylov", 60.0, hidden=50_000, order=30)
+    assert not over("truncated-krylov", 600.0)
+    assert over("prototypes", 1e-9)
+    assert not over("lp", 1e-9)  # its cost is not known
+
+
+def test_estimate_run_refuses_a_split_that_cannot_be_drawn() -> None:
+    impossible = replace(JOBS[0], scenario=Scenario("synthetic", "100%", "validation"))
+    with pytest.raises(UsageError, match="too few for 500 validation"):
+        estimate_run(impossible, load("synthetic"))
+
+
+# The number of workers
+
+
+def test_choose_workers_without_an_estimate_is_one_or_what_is_requested() -> None:
+    assert choose_workers(None, 10, None) == 1
+    assert choose_workers(None, 10, 3) == 3
+
+
+def test_choose_workers_refuses_runs_that_do_not_fit_into_memory() -> None:
+    wide = system("truncated-krylov", {"hidden": 90_000, "order": 900})
+    estimate = estimate_run(Job(wide, "by hand", SCENARIO), load("synthetic"))
+    with pytest.raises(UsageError, match=r"This needs about \d{4}\.\d GB of memory"):
+        choose_workers(estimate, 10, None)
+    with pytest.raises(UsageError, match="for each of 2 runs at once"):
+        choose_workers(estimate, 10, 2)
+
+
+def workers(
+    runs: int = 10,
+    seconds_per_run: float = 30.0,
+    cores: int = 4,
+    memory_per_run: float | None = None,
+    memory: float | None = None,
+) -> int:
+    return useful_workers(runs, seconds_per_run, cores, memory_per_run, memory)
+
+
+def test_the_requested_number_of_workers_is_used_but_no_more_than_there_are_runs() -> None:
+    narrow = estimate_run(Job(system("truncated-krylov"), "default", SCENARIO), load("synthetic"))
+    for estimate in (None, narrow):
+        assert choose_workers(estimate, 10, 3) == 3
+        assert choose_workers(estimate, 10, 1) == 1
+        assert choose_workers(estimate, 5, 20) == 5
+
+
+@pytest.mark.parametrize("requested", [0, -3])
+def test_less_than_one_job_is_refused(requested: int) -> None:
+    with pytest.raises(UsageError, match=f"--jobs must be at least 1; it is {requested}"):
+        choose_workers(None, 10, requested)
+
+
+def test_wide_networks_use_all_threads_for_one_run() -> None:
+    wide = system("truncated-krylov", {"hidden": 3000, "order": 30})
+    estimate = estimate_run(Job(wide, "by hand", SCENARIO), load("synthetic"))
+    assert estimate is not None
+    assert not estimate.epoch.narrow()
+    assert choose_workers(estimate, 10, None) == 1
+
+
+def test_by_default_narrow_networks_take_every_core() -> None:
+    assert workers() == 4
+    assert workers(runs=3) == 3
+    assert workers(cores=2) == 2
+
+
+def test_by_default_one_job_where_more_would_not_help() -> None:
+    assert workers(runs=1) == 1
+    assert workers(cores=1) == 1
+
+
+def test_by_default_short_runs_are_not_worth_the_start() -> None:
+    # Two runs at once save the time of one, less that of starting.
+    assert workers(runs=2, seconds_per_run=START_SECONDS) == 1
+    assert workers(runs=2, seconds_per_run=START_SECONDS + 0.1) == 2
+
+
+def test_by_default_the_jobs_fit_into_memory() -> None:
+    assert workers(memory_per_run=2e9, memory=8e9) == 4
+    assert workers(memory_per_run=2e9, memory=7e9) == 3
+    assert workers(memory_per_run=9e9, memory=7e9) == 1
+    assert workers(memory_per_run=9e9, memory=None) == 4
+    assert workers(memory_per_run=0.0, memory=7e9) == 4
 
 
 # Through the command line, killed.
@@ -217,5 +281,5 @@ def test_two_processes_share_a_store(tmp_path: Path) -> None:
 
 
 def test_json_rows_hold_only_numbers_and_texts(store: Store) -> None:
-    [(_, row)] = sweep([Job(QUICK, "default", COLUMN, 0)], store, workers=1)
+    [(_, row)] = sweep([Job(QUICK, "default", SCENARIO, 0)], store, workers=1, load=Datasets())
     assert json.loads(json.dumps(row.as_dict(), allow_nan=False)) == row.as_dict()

@@ -1,29 +1,33 @@
+"""Execute jobs in this process and in worker processes, and what goes wrong there."""
+
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
-from rich.console import Console
 
-from kryograph.cli import console as terminal
+from kryograph.data import Dataset, load
 from kryograph.errors import KryographError, UsageError
-from kryograph.runs.perform import Run
-from kryograph.runs.sweep import START_SECONDS, number_of_workers
-from kryograph.runs.workers import cores, spread
+from kryograph.runs.job import Job, Scenario, over_seeds
+from kryograph.runs.perform import Datasets, perform
+from kryograph.runs.store import Row
+from kryograph.runs.workers import WorkerDied, cores, execute, run_in_workers
+from kryograph.systems import system
 from kryograph.training.loop import Diverged, Epoch
 
 pytestmark = pytest.mark.slow
 
-Tell = Callable[[Epoch], None]
+Report = Callable[[Epoch], None]
+METHOD = system("linear-snowball", {"hidden": 4})
 
 
 @pytest.fixture(autouse=True)
@@ -32,85 +36,63 @@ def no_process_is_left() -> Iterator[None]:
     assert multiprocessing.active_children() == []
 
 
-def made(seed: int, what: int = 0) -> Run:
-    return Run(seed, "0123", what, seconds=0.0, validation_accuracy=None, test_accuracy=0.5)
-
-
 def wait_for(path: Path) -> None:
     while not path.exists():
         time.sleep(0.01)
 
 
-def until_it_fails(going: Iterator[Run]) -> tuple[list[int], BaseException]:
-    """The seeds that were finished, and what ended it."""
-    kept = []
-    try:
-        for each in going:
-            kept.append(each.seed)
-    except (Exception, KeyboardInterrupt) as error:
-        return kept, error
-    raise AssertionError(f"nothing failed in {kept}")
-
-
 # What workers do here. They import this file to find it.
 
 
-def count_threads(seed: int, tell: Tell) -> Run:
-    return made(seed, torch.get_num_threads())
+def count_threads(seed: int, report: Report) -> int:
+    return torch.get_num_threads()
 
 
-def name_the_process(folder: Path, seed: int, tell: Tell) -> Run:
+def name_the_process(folder: Path, seed: int, report: Report) -> int:
     (folder / str(seed)).touch()
     wait_for(folder / str(1 - seed))  # so that no worker does both
-    return made(seed, os.getpid())
+    return os.getpid()
 
 
-def stay_after_the_first(seed: int, tell: Tell) -> Run:
+def stay_after_the_first(seed: int, report: Report) -> int:
     if seed > 0:
         time.sleep(600)
-    return made(seed)
+    return seed
 
 
-def first_is_last(folder: Path, seed: int, tell: Tell) -> Run:
+def first_is_last(folder: Path, seed: int, report: Report) -> int:
     if seed == 0:
-        wait_for(folder / "3")
+        wait_for(folder / "2")
     (folder / str(seed)).touch()
-    return made(seed)
+    return seed
 
 
-def three_epochs(seed: int, tell: Tell) -> Run:
+def three_epochs(seed: int, report: Report) -> int:
     for number in (1, 2, 3):
-        tell(Epoch(number, 0.1, 0.2, 0.3))
-    return made(seed)
+        report(Epoch(number, 0.1, 0.2, 0.3))
+    return seed
 
 
-def slow_epochs(seed: int, tell: Tell) -> Run:
+def slow_epochs(seed: int, report: Report) -> int:
     for number in (1, 2, 3):
-        tell(Epoch(number, 0.1, 0.2, 0.3))
+        report(Epoch(number, 0.1, 0.2, 0.3))
         time.sleep(0.3)
-    return made(seed)
+    return seed
 
 
-def fail_first(folder: Path, error: Exception, seed: int, tell: Tell) -> Run:
-    """Seed 0 fails once 1 and 2 are finished: the other worker has gone on to 3."""
+def fail_first(error: Exception, seed: int, report: Report) -> int:
     if seed == 0:
-        wait_for(folder / "3")
         raise error
-    (folder / str(seed)).touch()
-    if seed == 3:
-        time.sleep(600)
-    return made(seed)
+    return seed
 
 
-def be_killed(seed: int, tell: Tell) -> Run:
+def be_killed(seed: int, report: Report) -> int:
     if seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
-    if seed == 2:
-        time.sleep(600)
-    return made(seed)
+    return seed
 
 
-def interrupt_the_parent(folder: Path, parent: int, seed: int, tell: Tell) -> Run:
+def interrupt_the_parent(folder: Path, parent: int, seed: int, report: Report) -> int:
     if seed == 0:
         wait_for(folder / "3")
         for pid in (os.getpid(), parent):  # Ctrl-C in a terminal reaches every process
@@ -119,7 +101,7 @@ def interrupt_the_parent(folder: Path, parent: int, seed: int, tell: Tell) -> Ru
     (folder / str(seed)).touch()
     if seed == 3:
         time.sleep(600)
-    return made(seed)
+    return seed
 
 
 class Sent:
@@ -131,8 +113,8 @@ class Sent:
         Sent.pickled += 1
         return {"any": "thing"}
 
-    def __call__(self, seed: int, tell: Tell) -> Run:
-        return made(seed)
+    def __call__(self, seed: int, report: Report) -> int:
+        return seed
 
 
 class Unpicklable(Exception):
@@ -140,81 +122,92 @@ class Unpicklable(Exception):
         super().__init__(f"{what} in {where}")
 
 
-# Runs
+def raise_unpicklable(seed: int, report: Report) -> int:
+    raise Unpicklable("a fault", "a worker")
 
 
-def test_every_worker_has_one_thread() -> None:
-    assert [each.epochs for each in spread(count_threads, 3, 2)] == [1, 1, 1]
+# Items in worker processes
 
 
-def test_seeds_are_spread_over_the_workers_and_none_works_here(tmp_path: Path) -> None:
-    processes = {each.epochs for each in spread(partial(name_the_process, tmp_path), 2, 2)}
+def outcomes(work: Any, items: int, workers: int) -> dict[int, Any]:
+    return dict(run_in_workers(work, range(items), workers))
+
+
+def test_run_in_workers_every_worker_has_one_thread() -> None:
+    assert outcomes(count_threads, 3, 2) == {0: 1, 1: 1, 2: 1}
+
+
+def test_run_in_workers_items_are_divided_and_none_is_done_here(tmp_path: Path) -> None:
+    processes = set(outcomes(partial(name_the_process, tmp_path), 2, 2).values())
     assert len(processes) == 2
     assert os.getpid() not in processes
 
 
-def test_runs_come_in_the_order_of_their_seeds(tmp_path: Path) -> None:
-    going = spread(partial(first_is_last, tmp_path), 5, 2)
-    assert [each.seed for each in going] == [0, 1, 2, 3, 4]
-    touched = {int(path.name): path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert touched[0] > touched[1]  # it was finished after others
+def test_run_in_workers_items_come_when_they_have_ended(tmp_path: Path) -> None:
+    order = [item for item, _ in run_in_workers(partial(first_is_last, tmp_path), range(4), 2)]
+    assert sorted(order) == [0, 1, 2, 3]
+    assert order.index(0) > order.index(1)  # item 0 waits until item 2 has begun
 
 
-def test_what_is_needed_is_sent_once_to_each_worker() -> None:
+def test_run_in_workers_the_work_is_sent_once_to_each_worker() -> None:
     Sent.pickled = 0
-    assert len(list(spread(Sent(), 8, 2))) == 8
+    assert len(outcomes(Sent(), 8, 2)) == 8
     assert Sent.pickled == 2
 
 
-def test_workers_without_a_seed_do_no_harm() -> None:
-    assert [each.seed for each in spread(count_threads, 1, 2)] == [0]
+def test_run_in_workers_idle_workers_do_no_harm() -> None:
+    assert outcomes(count_threads, 1, 2) == {0: 1}
 
 
-def test_nothing_is_started_before_the_first_run_is_asked_for() -> None:
-    spread(count_threads, 3, 2)
+def test_run_in_workers_starts_nothing_before_the_first_outcome_is_requested() -> None:
+    run_in_workers(count_threads, range(3), 2)
     assert multiprocessing.active_children() == []
 
 
-def test_who_stops_listening_leaves_no_worker() -> None:
-    going = spread(stay_after_the_first, 3, 1)
-    assert next(going).seed == 0
+def test_run_in_workers_takes_an_item_when_a_worker_is_free_for_it() -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[int]:
+        for item in range(5):
+            taken.append(item)
+            yield item
+
+    running = run_in_workers(count_threads, items(), 1)
+    next(running)
+    assert taken == [0, 1]
+    assert len(list(running)) == 4
+
+
+def test_run_in_workers_leaves_no_worker_when_it_is_closed() -> None:
+    running = run_in_workers(stay_after_the_first, range(3), 1)
+    assert next(running) == (0, 0)
     assert len(multiprocessing.active_children()) == 1
-    going.close()
+    running.close()
     assert multiprocessing.active_children() == []
 
 
 # Epochs
 
 
-def test_the_first_epoch_of_every_run_is_heard_of_and_many_are_not() -> None:
-    heard: list[tuple[int, int]] = []
-    list(spread(three_epochs, 4, 2, lambda seed, epoch: heard.append((seed, epoch.number))))
-    assert sorted(pair for pair in heard if pair[1] == 1) == [(0, 1), (1, 1), (2, 1), (3, 1)]
-    assert len(heard) < 12
+def test_on_epoch_receives_the_first_epoch_of_every_item_but_not_all() -> None:
+    epochs: list[tuple[int, int]] = []
+
+    def on_epoch(item: int, epoch: Epoch) -> None:
+        epochs.append((item, epoch.number))
+
+    list(run_in_workers(three_epochs, range(4), 2, on_epoch))
+    assert sorted(pair for pair in epochs if pair[1] == 1) == [(0, 1), (1, 1), (2, 1), (3, 1)]
+    assert len(epochs) < 12
 
 
-def test_slow_epochs_are_all_heard_of() -> None:
-    heard: list[tuple[int, int]] = []
-    list(spread(slow_epochs, 2, 2, lambda seed, epoch: heard.append((seed, epoch.number))))
-    assert sorted(heard) == [(seed, number) for seed in (0, 1) for number in (1, 2, 3)]
+def test_on_epoch_receives_all_epochs_that_are_slow() -> None:
+    epochs: list[tuple[int, int]] = []
 
+    def on_epoch(item: int, epoch: Epoch) -> None:
+        epochs.append((item, epoch.number))
 
-def test_the_bar_names_the_first_of_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = io.StringIO()
-    monkeypatch.setattr(terminal, "err", Console(file=screen, force_terminal=True, width=120))
-
-    with terminal.progress(3) as tracker:
-        tracker.epoch(1, Epoch(7, 0.1, 0.2, 0.3))
-        tracker.epoch(0, Epoch(5, 0.1, 0.2, 0.4))
-        tracker.epoch(1, Epoch(8, 0.1, 0.2, 0.5))  # not this one: seed 0 is still running
-    assert "seed 0: epoch    5" in screen.getvalue()
-    assert "seed 1: epoch    8" not in screen.getvalue()
-    with terminal.progress(3) as tracker:
-        tracker.epoch(0, Epoch(5, 0.1, 0.2, 0.4))
-        tracker.run(made(0))
-        tracker.epoch(1, Epoch(9, 0.1, 0.2, 0.5))
-    assert "seed 1: epoch    9" in screen.getvalue()
-    assert "1/3 runs" in screen.getvalue()
+    list(run_in_workers(slow_epochs, range(2), 2, on_epoch))
+    assert sorted(epochs) == [(seed, number) for seed in (0, 1) for number in (1, 2, 3)]
 
 
 # What goes wrong
@@ -225,115 +218,167 @@ def test_the_bar_names_the_first_of_several_runs(monkeypatch: pytest.MonkeyPatch
     [(KryographError("No."), 1), (UsageError("Not so."), 2), (Diverged("Too high."), 1)],
     ids=lambda value: type(value).__name__,
 )
-def test_an_error_arrives_as_it_is_after_what_is_finished(
-    tmp_path: Path, error: KryographError, code: int
+def test_run_in_workers_an_error_arrives_as_it_is_and_the_others_go_on(
+    error: KryographError, code: int
 ) -> None:
-    kept, raised = until_it_fails(spread(partial(fail_first, tmp_path, error), 6, 2))
-    assert kept == [1, 2]
-    assert isinstance(raised, type(error))
-    assert str(raised) == str(error)
-    assert raised.exit_code == code
-    assert "in fail_first" in raised.__notes__[0]
+    results = outcomes(partial(fail_first, error), 4, 2)
+    failure = results.pop(0)
+    assert results == {1: 1, 2: 2, 3: 3}
+    assert type(failure) is type(error)
+    assert (str(failure), failure.exit_code) == (str(error), code)
+    assert "in fail_first" in failure.__notes__[0]
 
 
-def test_the_workers_are_stopped_before_what_is_left_is_told(tmp_path: Path) -> None:
-    going = spread(partial(fail_first, tmp_path, KryographError("No.")), 6, 2)
-    assert next(going).seed == 1
-    assert multiprocessing.active_children() == []
+def test_run_in_workers_memory_that_runs_out_is_a_memory_error() -> None:
+    assert type(outcomes(partial(fail_first, MemoryError()), 2, 2)[0]) is MemoryError
 
 
-def test_memory_that_runs_out_in_a_worker_is_told_as_such(tmp_path: Path) -> None:
-    with pytest.raises(MemoryError):
-        list(spread(partial(fail_first, tmp_path, MemoryError()), 4, 2))
+def test_run_in_workers_an_error_that_cannot_be_sent_is_described() -> None:
+    results = outcomes(raise_unpicklable, 2, 2)
+    assert {type(result) for result in results.values()} == {RuntimeError}
+    assert str(results[0]) == "Unpicklable: a fault in a worker"
 
 
-def unpicklable(seed: int, tell: Tell) -> Run:
-    raise Unpicklable("a fault", "a worker")
-
-
-def test_an_error_that_cannot_be_sent_is_described() -> None:
-    with pytest.raises(RuntimeError, match=r"^Unpicklable: a fault in a worker"):
-        list(spread(unpicklable, 2, 2))
-
-
-def test_a_killed_worker_is_an_error_in_words() -> None:
-    kept, raised = until_it_fails(spread(be_killed, 4, 2))
-    assert kept in ([], [0])  # seed 0 may have been under way
-    assert isinstance(raised, KryographError)
-    assert raised.exit_code == 1
-    assert str(raised) == (
-        "A worker process was killed (signal 9) in the run of seed 1, most likely because memory "
+def test_run_in_workers_a_killed_worker_is_replaced_and_its_item_is_an_error() -> None:
+    results = outcomes(be_killed, 4, 2)
+    failure = results.pop(1)
+    assert results == {0: 0, 2: 2, 3: 3}
+    assert isinstance(failure, WorkerDied)
+    assert failure.exit_code == 1
+    assert str(failure) == (
+        "A worker process was killed (signal 9) in the run of 1, most likely because memory "
         "ran out: try --jobs 1."
     )
 
 
-def test_an_interruption_stops_the_workers_and_keeps_what_is_finished(tmp_path: Path) -> None:
+def test_run_in_workers_an_interruption_stops_the_workers(tmp_path: Path) -> None:
     work = partial(interrupt_the_parent, tmp_path, os.getpid())
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    finished: list[tuple[int, int | Exception]] = []
     try:
-        kept, raised = until_it_fails(spread(work, 6, 2))
+        with pytest.raises(KeyboardInterrupt):
+            finished.extend(run_in_workers(work, range(6), 2))
     finally:
         signal.signal(signal.SIGINT, before)
-    assert kept == [1, 2]
-    assert type(raised) is KeyboardInterrupt
+    assert finished == [(1, 1), (2, 2)]
 
 
-# How many
-
-
-def chosen(
-    requested: int | None = None,
-    seeds: int = 10,
-    seconds_per_run: float | None = 30.0,
-    narrow: bool = True,
-    cores: int = 4,
-    memory_per_run: float | None = None,
-    memory: float | None = None,
-) -> int:
-    return number_of_workers(
-        requested, seeds, seconds_per_run, narrow, cores, memory_per_run, memory
-    )
-
-
-def test_what_is_requested_is_done_but_no_more_jobs_than_seeds() -> None:
-    assert chosen(3, seconds_per_run=None, narrow=False, cores=1) == 3
-    assert chosen(1) == 1
-    assert chosen(20, seeds=5) == 5
-    assert chosen(2, memory_per_run=8e9, memory=1e9) == 2
-
-
-@pytest.mark.parametrize("requested", [0, -3])
-def test_less_than_one_job_is_refused(requested: int) -> None:
-    with pytest.raises(UsageError, match=f"--jobs must be at least 1; it is {requested}"):
-        chosen(requested)
-
-
-def test_by_default_narrow_networks_take_every_core() -> None:
-    assert chosen() == 4
-    assert chosen(seeds=3) == 3
-    assert chosen(cores=2) == 2
-
-
-def test_by_default_one_job_where_more_would_not_help() -> None:
-    assert chosen(narrow=False) == 1
-    assert chosen(seeds=1) == 1
-    assert chosen(cores=1) == 1
-    assert chosen(seconds_per_run=None) == 1
-
-
-def test_by_default_short_runs_are_not_worth_the_start() -> None:
-    # Two runs at once save the time of one, less that of starting.
-    assert chosen(seeds=2, seconds_per_run=START_SECONDS) == 1
-    assert chosen(seeds=2, seconds_per_run=START_SECONDS + 0.1) == 2
-
-
-def test_by_default_the_jobs_fit_into_memory() -> None:
-    assert chosen(memory_per_run=2e9, memory=8e9) == 4
-    assert chosen(memory_per_run=2e9, memory=7e9) == 3
-    assert chosen(memory_per_run=9e9, memory=7e9) == 1
-    assert chosen(memory_per_run=9e9, memory=None) == 4
-    assert chosen(memory_per_run=0.0, memory=7e9) == 4
-
-
-def test_there_is_a_core() -> None:
+def test_cores_is_between_one_and_those_of_the_machine() -> None:
     assert 1 <= cores() <= (os.cpu_count() or 1)
+
+
+# Jobs
+
+
+@pytest.fixture(scope="module")
+def data() -> Dataset:
+    return load("synthetic")
+
+
+def jobs(split: str, seeds: int = 3, protocol: str = "validation", stop: str = "3") -> list[Job]:
+    scenario = Scenario("synthetic", split, protocol)
+    return over_seeds([Job(METHOD, "by hand", scenario, stop=stop)], seeds)
+
+
+def rows(runs: Iterable[tuple[Job, Row | Exception]]) -> list[Row]:
+    """The rows sorted by seed, without what depends on the machine and the moment."""
+    results = []
+    for _, outcome in runs:
+        assert isinstance(outcome, Row), outcome
+        results.append(replace(outcome, seconds=0, peak_bytes=0, finished="", revision=""))
+    return sorted(results, key=lambda row: row.seed)
+
+
+def test_execute_the_public_split_is_the_same_for_every_seed(data: Dataset) -> None:
+    results = rows(execute(jobs("public"), workers=1, load=Datasets(loaded=[data])))
+    assert data.public is not None
+    assert {row.split_digest for row in results} == {data.public.digest}
+    assert [row.seed for row in results] == [0, 1, 2]
+    assert len({row.test_accuracy for row in results}) > 1  # the weights differ
+
+
+@pytest.mark.parametrize("split", ["1%", "5 per class"])
+def test_execute_a_random_split_is_drawn_for_each_seed(data: Dataset, split: str) -> None:
+    results = rows(execute(jobs(split), workers=1, load=Datasets(loaded=[data])))
+    digests = [row.split_digest for row in results]
+    assert len(set(digests)) == 3
+    assert digests == [data.split(split, seed=seed).digest for seed in range(3)]
+
+
+def test_execute_a_run_depends_on_its_own_seed_only(data: Dataset) -> None:
+    three = jobs("1%")
+    results = rows(execute(three, workers=1, load=Datasets(loaded=[data])))
+    assert rows([(three[2], perform(three[2], data))]) == results[2:]
+
+
+def test_execute_in_this_process_rows_come_one_by_one_with_every_epoch(data: Dataset) -> None:
+    epochs: list[tuple[int, int]] = []
+
+    def on_epoch(job: Job, epoch: Epoch) -> None:
+        epochs.append((job.seed, epoch.number))
+
+    running = execute(jobs("public"), workers=1, load=Datasets(loaded=[data]), on_epoch=on_epoch)
+    assert epochs == []
+    assert next(running)[0].seed == 0
+    assert epochs == [(0, 1), (0, 2), (0, 3)]
+    assert multiprocessing.active_children() == []
+    assert [job.seed for job, _ in running] == [1, 2]
+
+
+def test_execute_with_workers_reports_epochs_of_every_run() -> None:
+    seeds: set[int] = set()
+    running = execute(
+        jobs("public"),
+        workers=2,
+        load=Datasets(),
+        on_epoch=lambda job, epoch: seeds.add(job.seed),
+    )
+    assert len(rows(running)) == 3
+    assert seeds == {0, 1, 2}
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("name", ["truncated-krylov", "snowball", "linear-snowball"])
+def test_execute_results_do_not_depend_on_the_number_of_workers(data: Dataset, name: str) -> None:
+    method = system(name, {"hidden": 8, "dropout": 0.3})
+    three = [replace(job, system=method) for job in jobs("1%", stop="12")]
+    here = rows(execute(three, workers=1, load=Datasets(loaded=[data])))
+    in_workers = rows(execute(three, workers=2, load=Datasets()))
+    assert here == in_workers
+    assert len({row.test_accuracy for row in here}) > 1
+
+
+def test_execute_with_workers_uses_a_data_set_that_cannot_be_loaded_by_name(data: Dataset) -> None:
+    labels = data.labels.copy()
+    labels[labels == 1] = 0
+    changed = replace(data, labels=labels)
+    two = jobs("public", seeds=2)
+    in_workers = rows(execute(two, workers=2, load=Datasets(loaded=[changed])))
+    assert in_workers == rows((job, perform(job, changed)) for job in two)
+    assert in_workers != rows((job, perform(job, data)) for job in two)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_execute_an_error_is_an_outcome_and_the_other_runs_are_done(workers: int) -> None:
+    impossible = replace(jobs("1%")[0], scenario=Scenario("synthetic", "100%", "validation"))
+    possible = jobs("1%", seeds=1)[0]
+    running = execute([impossible, possible], workers=workers, load=Datasets())
+    results = dict(running)
+    assert isinstance(results[impossible], UsageError)
+    assert "too few for 500 validation" in str(results[impossible])
+    assert isinstance(results[possible], Row)
+
+
+def test_execute_the_protocol_reaches_the_runs(data: Dataset) -> None:
+    hidden = jobs("1%", seeds=2, protocol="no-validation")
+    results = rows(execute(hidden, workers=1, load=Datasets(loaded=[data])))
+    assert [row.validation_accuracy for row in results] == [None, None]
+    assert all(0 < (row.test_accuracy or 0) < 1 for row in results)

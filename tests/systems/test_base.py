@@ -1,19 +1,26 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.operators import OPERATORS
 from kryograph.systems import SYSTEMS, Fit, System, system
-from kryograph.systems.base import Probabilities, Weights, register
+from kryograph.systems.base import (
+    Probabilities,
+    Weights,
+    member_systems,
+    member_text,
+    register,
+)
+from kryograph.systems.multi_scale import TruncatedKrylovSettings, TruncatedKrylovSystem
 from kryograph.systems.settings import Settings
-from kryograph.systems.truncated_krylov import TruncatedKrylovSettings, TruncatedKrylovSystem
-from kryograph.training.loop import Conditions, Epoch
 
 
 @pytest.fixture
@@ -25,9 +32,7 @@ def task() -> Task:
 class Constant(System):
     """Calls every node the second class."""
 
-    def _fit(
-        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
-    ) -> Fit:
+    def fit(self, task: Task, **_: object) -> Fit:
         return Fit(task, self.apply({}, task.graph, 2), epochs=0, weights={})
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
@@ -39,7 +44,7 @@ def constant() -> Iterator[type[System]]:
     """A system in the registry for the time of a test."""
     add = register("constant", summary="One.", paper="none", equation="p = 3/4", settings=Settings)
     yield add(Constant)
-    del SYSTEMS["constant"]
+    SYSTEMS.remove("constant")
 
 
 def test_the_papers_three_systems_are_there() -> None:
@@ -95,3 +100,30 @@ def test_unknown_names_are_refused_with_the_nearest() -> None:
         system("snowball", {"hiden": 3})
     with pytest.raises(UsageError, match="Unknown setting 'order'"):
         system("snowball", {"order": 3})
+
+
+def test_members_are_built_from_a_text() -> None:
+    members = member_systems("prototypes:rounds=5, pull=0.5 + trees+lp", "rw")
+    assert members == [
+        system("prototypes", {"rounds": 5, "pull": 0.5}, operator="rw"),
+        system("trees", operator="rw"),
+        system("lp", operator="rw"),
+    ]
+
+
+@given(st.floats(1e-8, 1e6, exclude_max=True), st.sampled_from(["hops", "features", "neighbours"]))
+def test_text_of_a_member_builds_the_same_member(penalty: float, representation: str) -> None:
+    values = {"penalty": penalty, "representation": representation}
+    method = system("diffused-logistic", values)
+    assert member_systems(member_text(method), "sym") == [method]
+
+
+def test_text_of_a_member_has_only_what_differs_from_the_defaults() -> None:
+    assert member_text(system("trees")) == "trees"
+    assert member_text(system("prototypes", {"rounds": 5})) == "prototypes:rounds=5"
+
+
+@pytest.mark.parametrize("text", ["", "trees +", "crystal-ball", "trees:leaves=3", "trees:trees=x"])
+def test_members_that_do_not_exist_are_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        member_systems(text, "sym")

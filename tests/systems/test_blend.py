@@ -8,7 +8,7 @@ from kryograph.errors import UsageError
 from kryograph.graph import Split
 from kryograph.stats import tempered
 from kryograph.systems import system
-from kryograph.systems.blend import APART, CONFIDENCE, HOTTEST, even_temperature
+from kryograph.systems.blend import CONFIDENCE, HOTTEST, SEED_STEP, even_temperature
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import exactly
 
@@ -61,7 +61,9 @@ def test_equal_members_have_other_seeds_and_keep_their_probabilities(data: Datas
     one = system("truncated-krylov", {"hidden": 8, "order": 2})
     twice = system("blend", {"members": " + ".join(2 * ["truncated-krylov:hidden=8,order=2"])})
     found = twice.fit(task, seed=1, conditions=short)
-    each = [one.fit(task, seed=seed, conditions=short).predict_proba() for seed in (1, 1 + APART)]
+    each = [
+        one.fit(task, seed=seed, conditions=short).predict_proba() for seed in (1, 1 + SEED_STEP)
+    ]
     assert np.abs(each[0] - each[1]).max() > 1e-3
     np.testing.assert_allclose(found.predict_proba(), np.mean(each, axis=0), atol=1e-9)
     applied = twice.apply(found.weights, task.graph, 3)

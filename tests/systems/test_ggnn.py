@@ -5,17 +5,13 @@ import pytest
 import torch
 
 from kryograph.data import synthetic_citations, toy
-from kryograph.engine.forward import Nodes, WholeGraph
+from kryograph.engine.forward import Nodes, WholeGraph, Workload
 from kryograph.graph import Split, Task
-from kryograph.nn.deep_krylov import DIFFUSION, IDENTITY, DeepKrylov, exponential, geometric
 from kryograph.nn.functional import Masks
-from kryograph.nn.gated import Gated, LinearMessage, MLPMessage, PairMessage
+from kryograph.nn.gated import Gated, LinearMessage, MLPMessage
 from kryograph.sparse import SparseMatrix
 from kryograph.systems import system
-from kryograph.systems.deep_krylov import DeepKrylovSystem
 from kryograph.systems.ggnn import GGNNSystem
-from kryograph.systems.gpnn import GPNNSystem, Partition, Partitioned
-from kryograph.systems.mpnn import MPNNSystem
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
 
@@ -59,34 +55,6 @@ def test_the_variants_of_ggnn_differ(task: Task) -> None:
         assert np.abs(probabilities("ggnn", task, **changes) - plain).max() > 1e-3
 
 
-def test_mpnn_looks_at_both_ends() -> None:
-    made = system("mpnn", {"layers": 3})
-    assert isinstance(made, MPNNSystem)
-    network = made.network(5, 3)
-    assert isinstance(network, Gated)
-    assert isinstance(network.message, PairMessage)
-    assert network.steps == 3
-
-
-def test_gpnn_with_one_cluster_is_ggnn(task: Task) -> None:
-    same = {"layers": 2, "lr": 0.01}
-    plain = probabilities("ggnn", task, **same)
-    one, five = (probabilities("gpnn", task, clusters=k, **same) for k in (1, 5))
-    np.testing.assert_allclose(one, plain, atol=1e-6)
-    assert np.abs(five - plain).max() > 1e-3
-
-
-def test_gpnn_partitions_the_graph_once_for_a_run(task: Task) -> None:
-    made = system("gpnn", {"clusters": 4})
-    assert isinstance(made, GPNNSystem)
-    L = made.diffusion(task.graph)
-    assert isinstance(L, Partitioned)
-    network = made.network(30, 3)
-    assert isinstance(network, Partition)
-    assert network.parts(L) == [L.inside, L.across]
-    assert network.clusters == 4
-
-
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
@@ -105,10 +73,12 @@ def test_the_neighbourhood_of_the_nodes_is_enough(
     x, L = SparseMatrix.from_scipy(task.graph.features), made.diffusion(task.graph)
     network = made.network(30, 3)
     nodes = Nodes(torch.tensor([5, 2, 40]), torch.tensor([7, 119]))
-    near, whole = (how(network, x, L, nodes, Masks()) for how in (made.forward, WholeGraph))
+    load = Workload(network, x, L, nodes, Masks())
+    near, whole = made.fast_forward(load), made.forward(load)
+    assert type(whole) is WholeGraph
     torch.testing.assert_close(near.training(), whole.training())
     torch.testing.assert_close(near.scored(), whole.scored())
-    few = near._around(torch.tensor([5]))[0].shape[0]
+    few = near._neighbourhood(torch.tensor([5]))[0].shape[0]
     assert few < task.graph.n or (name, changes.get("layers")) == ("gpnn", 2)
 
 
@@ -125,26 +95,3 @@ def test_a_start_at_random_is_another_network(task: Task) -> None:
     for name in ("ggnn", "gpnn"):
         found = [probabilities(name, task, start=start) for start in ("random", "diffusion")]
         assert np.abs(found[0] - found[1]).max() > 1e-3
-
-
-def test_deep_krylov_has_one_filter_per_layer() -> None:
-    made = system("deep-krylov", {"layers": 2, "order": 4, "reach": 3.0})
-    assert isinstance(made, DeepKrylovSystem)
-    names = {
-        "identity": IDENTITY,
-        "diffusion": DIFFUSION,
-        "geometric": geometric(4, 3.0, "blocks"),
-        "exponential": exponential(4, 3.0, "blocks"),
-    }
-    for name, g in names.items():
-        changes = {"filter": name, "output_filter": "diffusion", "learn": "blocks"}
-        network = DeepKrylovSystem(made.settings.replace(changes)).network(5, 3)
-        assert isinstance(network, DeepKrylov)
-        assert [conv.filter for conv in network.convs] == [g, g, DIFFUSION]
-
-
-def test_deep_krylov_of_diffusions_is_trained_as_gcn_is(task: Task) -> None:
-    same = {"weight_decay": 5e-4, "lr": 0.02, "layers": 2}
-    gcn = probabilities("gcn", task, decay_all=True, **same)
-    deep = probabilities("deep-krylov", task, filter="diffusion", output_filter="diffusion", **same)
-    np.testing.assert_allclose(deep, gcn, atol=1e-5)

@@ -3,14 +3,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from kryograph.data import Dataset, synthetic_citations, toy
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
+from kryograph.operators import operator
 from kryograph.systems import Fit, system
 from kryograph.systems.label_growing import unlabelled_nodes
-from kryograph.systems.m3s import M3SSystem, cluster_classes, diffused
+from kryograph.systems.m3s import M3SSystem, cluster_classes
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
 
@@ -36,9 +38,14 @@ def known(graph: Graph, labels: dict[int, int]) -> Task:
     return Task(graph, Split("by hand", list(labels), [], []), found, ("a", "b"))
 
 
+def diffused_points(task: Task) -> npt.NDArray[np.float64]:
+    """Points of the view 'diffused', which no fit has a part in."""
+    return m3s(view="diffused")._points(task, Fit(task, np.empty((0, 0)), 0, {}))
+
+
 def test_one_cluster_asks_every_node_for_the_same_class(data: Dataset) -> None:
     task = data.task()
-    classes = cluster_classes(task, diffused(task.graph, "sym"), 1, seed=0)
+    classes = cluster_classes(task, diffused_points(task), 1, seed=0)
     assert np.unique(classes[unlabelled_nodes(task)]).size == 1
 
 
@@ -90,14 +97,14 @@ def test_clusters_of_features_overrule_a_sure_fit() -> None:
 
 
 def test_diffused_features_are_long_as_one_and_alike_in_a_clique() -> None:
-    points = diffused(toy.two_cliques(5), "sym")
+    points = diffused_points(known(toy.two_cliques(5), {0: 0}))
     np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-6)
     cosines = points @ points.T
     assert cosines[1, 2] > 0.9 > 0.5 > cosines[1, 8]
 
 
 def test_wide_features_are_projected_and_stay_alike() -> None:
-    wide = diffused(toy.disjoint(toy.cycle(300), toy.path(2)), "sym")
+    wide = diffused_points(known(toy.disjoint(toy.cycle(300), toy.path(2)), {0: 0}))
     assert wide.shape == (302, 256)
     assert wide[300] @ wide[301] > 0.9
     assert abs(wide[0] @ wide[300]) < 0.3
@@ -110,6 +117,33 @@ def test_a_system_without_a_hidden_layer_has_its_log_probabilities_clustered(dat
     points = method._points(data.task(), fit)
     expected = logs / np.linalg.norm(logs, axis=1, keepdims=True)
     np.testing.assert_allclose(points, expected, atol=1e-6)
+
+
+def test_m3s_clusters_the_hidden_layer_of_gcn(data: Dataset) -> None:
+    task, method = data.task(), m3s()
+    fit = method.inner.fit(task, conditions=SHORT)
+    weight, bias = (fit.weights[f"convs.0.{name}"].double().numpy() for name in ("weight", "bias"))
+    L, x = operator(task.graph).matrix, task.graph.features
+    hidden = np.maximum(L @ (x @ weight) + bias, 0)
+    length = np.linalg.norm(hidden, axis=1, keepdims=True)
+    expected = hidden / np.where(length > 0, length, 1)
+    points = method._points(task, fit)
+    assert points.shape == (300, 8)
+    np.testing.assert_allclose(points, expected, atol=1e-5)
+
+
+def test_m3s_clusters_log_probabilities_on_request(data: Dataset) -> None:
+    task, method = data.task(), m3s(layer="log-probabilities")
+    fit = method.inner.fit(task, conditions=SHORT)
+    logs = np.log(fit.predict_proba() + 1e-12)
+    expected = logs / np.linalg.norm(logs, axis=1, keepdims=True)
+    np.testing.assert_allclose(method._points(task, fit), expected, atol=1e-12)
+
+
+def test_m3s_keeps_the_identity_of_runs_that_clustered_log_probabilities() -> None:
+    before = system("m3s", {"layer": "log-probabilities"}).settings.identity()
+    assert "layer" not in before
+    assert system("m3s").settings.identity() == before | {"layer": "hidden"}
 
 
 def test_an_unknown_view_is_refused() -> None:

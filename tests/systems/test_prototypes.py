@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kryograph.basis import Basis
 from kryograph.data import toy
+from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.systems import system
 from tests.layers import dense
@@ -85,3 +87,32 @@ def test_wide_features_are_projected_and_decide_alike(monkeypatch: pytest.Monkey
     assert found.weights["prototypes"].shape == (2, 512)
     assert found.predict() == ["a"] * 5 + ["b"] * 5
     np.testing.assert_allclose(made.apply(found.weights, task.graph, 2), found.predict_proba())
+
+
+@pytest.mark.parametrize("name", ["sum", "hops", "centred"])
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_prototypes_of_a_representation_are_those_of_its_rows(name: str, rounds: int) -> None:
+    """Prototypes of features that are these rows, in a graph without edges, are the same."""
+    x = np.random.default_rng(0).random((12, 80))
+    graph = Graph(toy.two_cliques(6).adjacency, x)
+    task = task_of(graph, {0: 0, 1: 0, 11: 1})
+    changes = {"representation": name, "rounds": rounds}
+    found = system("prototypes", changes).fit(task)
+    rows = np.asarray(Basis(graph).rows(name))
+    alone = Graph(toy.isolated(12).adjacency, rows)
+    expected = system("prototypes", {"hops": 0, "rounds": rounds}).fit(
+        task_of(alone, {0: 0, 1: 0, 11: 1})
+    )
+    np.testing.assert_allclose(found.predict_proba(), expected.predict_proba(), atol=1e-5)
+
+
+def test_representation_of_the_default_is_not_part_of_the_identity_of_a_run() -> None:
+    """Rows stored before the setting existed are still found."""
+    assert "representation" not in system("prototypes").settings.identity()
+    other = system("prototypes", {"representation": "sum"}).settings.identity()
+    assert other["representation"] == "sum"
+
+
+def test_representation_that_knows_one_graph_only_is_refused() -> None:
+    with pytest.raises(UsageError, match="representation"):
+        system("prototypes", {"representation": "neighbours"})

@@ -5,15 +5,16 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kryograph.errors import UsageError
 from kryograph.systems import SYSTEMS
+from kryograph.systems.multi_scale import TruncatedKrylovSettings
 from kryograph.systems.network import NetworkSettings
-from kryograph.systems.settings import SearchRange, Settings, inherited, setting
-from kryograph.systems.truncated_krylov import TruncatedKrylovSettings
+from kryograph.systems.settings import SearchRange, Settings, inherited, sample_settings, setting
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def test_an_inherited_setting_keeps_its_limits_and_its_search() -> None:
 @dataclass(frozen=True)
 class Grown(Settings):
     width: int = setting(4, "units")
-    noise: float = setting(0.5, "added later", low=0, unless=0.0)
+    noise: float = setting(0.5, "added later", low=0, neutral=0.0)
 
 
 def test_a_run_is_known_by_what_it_was_known_by_before_a_setting_was_added() -> None:
@@ -200,3 +201,39 @@ def test_a_run_is_known_by_what_it_was_known_by_before_a_setting_was_added() -> 
     assert Grown().identity() == {"width": 4, "noise": 0.5}
     assert Grown(noise=0.0).as_dict() == {"width": 4, "noise": 0.0}
     assert "input_dropout" not in TruncatedKrylovSettings().identity()
+
+
+VALUES = {"hidden": 64, "dropout": 0.0, "optimizer": "adam", "classifier": True}
+SPACE = {
+    "hidden": SearchRange(16, 5000, log=True),
+    "dropout": SearchRange(0, 0.99),
+    "optimizer": ("rmsprop", "adam"),
+    "classifier": (False, True),
+}
+
+
+def test_sample_settings_keeps_the_type_of_each_setting() -> None:
+    settings = SYSTEMS["truncated-krylov"].settings_type()
+    values = sample_settings(optuna.trial.FixedTrial(VALUES), SPACE, settings)
+    assert values == VALUES
+    assert {name: type(value) for name, value in values.items()} == {
+        "hidden": int,
+        "dropout": float,
+        "optimizer": str,
+        "classifier": bool,
+    }
+
+
+def test_sample_settings_never_leaves_the_space() -> None:
+    settings = SYSTEMS["truncated-krylov"].settings_type()
+    with pytest.warns(UserWarning, match="out of the range"):
+        sample_settings(optuna.trial.FixedTrial({**VALUES, "hidden": 6}), SPACE, settings)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_every_system_accepts_what_is_suggested_in_its_own_space(name: str) -> None:
+    settings = SYSTEMS[name].settings_type()
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for _ in range(3):
+        values = sample_settings(study.ask(), settings.search_space(), settings)
+        assert settings.replace(values).as_dict() == {**settings.as_dict(), **values}

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.data import Dataset, synthetic_citations, toy
-from kryograph.engine.forward import WholeGraph
+from kryograph.engine.forward import WholeGraph, Workload
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Split, Task
 from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.operators import Operator, operator
 from kryograph.systems import system
-from kryograph.training.loop import Conditions, Diverged, Epoch, Trained, nodes_of, train
+from kryograph.training.loop import Conditions, Diverged, Epoch, nodes_of, train_network
 from kryograph.training.optimizers import Optimizer
-from kryograph.training.stopping import RULES, StopRule, exactly
+from kryograph.training.stopping import RULES, StopRule, Watch, exactly
 
 SPLIT = Split("by hand", train=range(30), validation=range(30, 130), test=range(130, 300))
 SHORT = Conditions(rule=StopRule(max_epochs=20))
@@ -60,13 +60,14 @@ class Descent(Optimizer):
 def on_task(network: nn.Module, task: Task) -> WholeGraph:
     """The network, which looks at neither features nor graph."""
     path = operator(task.graph)
-    return WholeGraph(network, torch.zeros(3, 1), path, nodes_of(task, "cpu"), Masks())
+    load = Workload(network, torch.zeros(3, 1), path, nodes_of(task, "cpu"), Masks())
+    return WholeGraph(load)
 
 
-def climb(task: Task, rule: StopRule, seen: list[float] | None = None) -> tuple[Climber, Trained]:
+def climb(task: Task, rule: StopRule, seen: list[float] | None = None) -> tuple[Climber, Watch]:
     network = Climber()
     note = [] if seen is None else seen
-    trained = train(
+    trained = train_network(
         on_task(network, task),
         task,
         Descent(network.parameters(), lr=4.0, weight_decay=0.0),
@@ -121,11 +122,11 @@ class Forgetful(Climber):
         return super().forward(x, L, masks) - lost
 
 
-def forget(task: Task, rule: StopRule) -> tuple[Forgetful, Trained, list[float], int]:
+def forget(task: Task, rule: StopRule) -> tuple[Forgetful, Watch, list[float], int]:
     """The network, its run, the weights after each epoch, the first step that was right."""
     network = Forgetful()
     weights: list[float] = []
-    trained = train(
+    trained = train_network(
         on_task(network, task),
         task,
         Descent(network.parameters(), lr=1.0, weight_decay=0.0),
@@ -169,7 +170,7 @@ def test_a_run_of_exactly_so_many_epochs_keeps_the_last(pair: Task) -> None:
     assert network.w.item() == weights[4]
 
 
-def test_epochs_that_nobody_asks_about_are_not_scored(pair: Task) -> None:
+def test_train_scores_only_the_last_epoch_without_callback(pair: Task) -> None:
     class Counted(WholeGraph):
         scorings = 0
 
@@ -179,9 +180,9 @@ def test_epochs_that_nobody_asks_about_are_not_scored(pair: Task) -> None:
 
     network, (heard, _) = Climber(), climb(pair, exactly(5))
     plain = on_task(network, pair)
-    counted = Counted(network, plain.x, plain.L, plain.nodes, plain.masks)
+    counted = Counted(plain.load)
     descent = Descent(network.parameters(), lr=4.0, weight_decay=0.0)
-    trained = train(counted, pair, descent, Conditions(rule=exactly(5)))
+    trained = train_network(counted, pair, descent, Conditions(rule=exactly(5)))
     assert (trained.epochs, trained.kept, counted.scorings) == (5, 5, 1)
     assert network.w.item() == heard.w.item()
 
@@ -193,8 +194,8 @@ def test_a_penalty_is_part_of_the_loss_and_of_the_step(pair: Task) -> None:
 
     network, weights = Climber(), list[float]()
     plain = on_task(network, pair)
-    trained = train(
-        Held(network, plain.x, plain.L, plain.nodes, plain.masks),
+    trained = train_network(
+        Held(plain.load),
         pair,
         Descent(network.parameters(), lr=4.0, weight_decay=0.0),
         Conditions(rule=StopRule(max_epochs=2)),
@@ -265,7 +266,7 @@ def test_a_loss_that_is_no_number_ends_the_run(pair: Task) -> None:
     network = Rooted()
     seen: list[int] = []
     with pytest.raises(Diverged) as caught:
-        train(
+        train_network(
             on_task(network, pair),
             pair,
             Descent(network.parameters(), lr=4.0, weight_decay=0.0),
@@ -312,7 +313,7 @@ def test_an_unknown_precision_is_refused() -> None:
 @pytest.mark.parametrize("device", ["nonsense", "cuda:99", ""])
 def test_a_device_that_is_not_there_is_refused(device: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Conditions(device=device)
+        Conditions(device=device).check()
     message = str(caught.value)
     assert message.startswith(f"The device {device!r} cannot be used here: ")
     assert message.endswith(" Try --device cpu.")
@@ -321,7 +322,7 @@ def test_a_device_that_is_not_there_is_refused(device: str) -> None:
 
 def test_a_device_that_holds_no_numbers_is_refused() -> None:
     with pytest.raises(UsageError, match="The device 'meta' cannot be used here"):
-        Conditions(device="meta")
+        Conditions(device="meta").check()
 
 
 @pytest.mark.usefixtures("bfloat16")

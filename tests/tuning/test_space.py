@@ -1,13 +1,21 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kryograph.errors import UsageError
 from kryograph.experiments.published import published
-from kryograph.systems import SYSTEMS, System, system
+from kryograph.systems import SYSTEMS, NetworkSettings, System, system
 from kryograph.systems.base import Fit
 from kryograph.systems.settings import SearchRange, Settings
-from kryograph.tuning.space import PAPER_RANGES, search_space
+from kryograph.tuning.space import (
+    PAPER_RANGES,
+    join_spaces,
+    parse_values,
+    search_space,
+    widen_space,
+)
 
 
 def is_in(value: object, where: object) -> bool:
@@ -59,21 +67,72 @@ def test_other_systems_are_searched_where_they_say_themselves() -> None:
 class Nothing(System):
     """Has no settings, and no use for an operator."""
 
+    name = "nothing"
     uses_operator = False
     settings_type = Settings
 
-    def _fit(self, *_: object) -> Fit:
+    def fit(self, *_: object, **__: object) -> Fit:
         raise NotImplementedError
 
-    apply = _fit  # type: ignore[assignment]
+    apply = fit  # type: ignore[assignment]
 
 
-def test_a_system_without_settings_cannot_be_searched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SYSTEMS, "nothing", Nothing)
-    with pytest.raises(UsageError, match="nothing has no setting that a search could change"):
-        search_space("nothing")
+def test_a_system_without_settings_cannot_be_searched() -> None:
+    SYSTEMS.add("nothing", Nothing)
+    try:
+        with pytest.raises(UsageError, match="nothing has no setting that a search could change"):
+            search_space("nothing")
+    finally:
+        SYSTEMS.remove("nothing")
 
 
 def test_an_unknown_system_has_no_space() -> None:
     with pytest.raises(UsageError, match="Unknown system 'gnc': did you mean 'gcn'"):
         search_space("gnc")
+
+
+numbers = st.floats(1e-6, 1e3)
+ranges = st.builds(
+    lambda low, more, log: SearchRange(low, low + more, log), numbers, numbers, st.booleans()
+)
+
+
+@given(ranges, ranges)
+def test_join_spaces_contains_both_ranges(one: SearchRange, other: SearchRange) -> None:
+    both = join_spaces(one, other)
+    assert isinstance(both, SearchRange)
+    assert both.low == min(one.low, other.low)
+    assert both.high == max(one.high, other.high)
+    assert both == join_spaces(other, one)
+
+
+@given(ranges, st.floats(0, 1e4))
+def test_widen_space_contains_the_value_and_no_more(where: SearchRange, value: float) -> None:
+    widened = widen_space({"lr": where}, {"lr": value})["lr"]
+    assert isinstance(widened, SearchRange)
+    assert widened.low == min(where.low, value)
+    assert widened.high == max(where.high, value)
+    assert not (widened.log and widened.low == 0)  # zero has no order of magnitude
+
+
+def test_widen_space_adds_a_choice() -> None:
+    assert widen_space({"start": ("a", "b")}, {"start": "c"}) == {"start": ("a", "b", "c")}
+    assert widen_space({"start": ("a", "b")}, {"start": "a"}) == {"start": ("a", "b")}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lr", "The setting 'lr' is searched from 0.0001 to 0.1, not ''."),
+        ("lr=5", "The setting 'lr' is searched from 0.0001 to 0.1, not '5'."),
+        ("lr=fast", "The setting 'lr' is searched from 0.0001 to 0.1, not 'fast'."),
+        ("hidden=20.5", "The setting 'hidden' is searched from 16 to 1024, not '20.5'."),
+        ("layers=4", "The setting 'layers' is one of 1, 2, 3, 5, 8, not '4'."),
+        ("rl=0.1", "Unknown setting 'rl'"),
+    ],
+)
+def test_parse_values_refuses_what_is_not_in_the_space(text: str, message: str) -> None:
+    settings = NetworkSettings()
+    with pytest.raises(UsageError) as caught:
+        parse_values(settings.search_space(), [text], settings)
+    assert str(caught.value).startswith(message)

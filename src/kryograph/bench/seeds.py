@@ -1,70 +1,73 @@
-"""Several seeds of a default run, as `kryograph train` does them, against literal runs in turn."""
+"""Ten seeds of a default run against literal runs in turn.
+
+The start of the worker processes is part of the time of the ten seeds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from torch import nn
-
+from kryograph.bench.benchmark import ColumnFormat, OnCase, benchmark
+from kryograph.bench.contestant import network_system
 from kryograph.data import load
-from kryograph.engine.forward import Forward, Nodes, WholeGraph
-from kryograph.experiments.resolve import resolve_settings
-from kryograph.nn.functional import Masks, NodeFeatures
-from kryograph.operators import Operator
-from kryograph.runs.job import Scenario
-from kryograph.runs.runner import Plan
-from kryograph.systems.truncated_krylov import TruncatedKrylovSystem
+from kryograph.graph import Task
+from kryograph.runs.job import Job, Scenario, over_seeds
+from kryograph.runs.perform import Datasets
+from kryograph.runs.store import Row
+from kryograph.runs.sweep import choose_workers, estimate_run
+from kryograph.runs.workers import execute
+from kryograph.systems.network import NetworkSystem
 from kryograph.training.loop import Conditions
 from kryograph.training.stopping import StopRule
 
 SEEDS, QUICK_SEEDS = 10, 2
 LITERAL_EPOCHS = 25
-"""So many say what an epoch of the literal form takes: each does the same work."""
+"""Epochs of the literal form that are timed; all of its epochs do the same work."""
 
 
-class LiteralKrylov(TruncatedKrylovSystem):
-    """The same system, computed as it is written."""
-
-    def forward(
-        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
-    ) -> Forward:
-        """Every node, every time."""
-        return WholeGraph(network, x, L, nodes, masks)
-
-
-def measure_seeds(
-    *, quick: bool = False, on_case: Callable[[str], None] = lambda case: None
-) -> dict[str, Any]:
-    """Wall-clock seconds of all seeds, and those that as many literal epochs would take.
-
-    Args:
-        quick: Two seeds, not ten.
-        on_case: Told what is measured next.
-    """
-    column = Scenario("cora", "public", "validation")
-    system, source = resolve_settings("truncated-krylov", column)
+@benchmark(
+    {
+        "": (
+            ColumnFormat("runs", "seeds"),
+            ColumnFormat("at a time", "jobs"),
+            ColumnFormat("seconds", "seconds", "{:.1f}".format),
+            ColumnFormat("literal, in turn", "literal_seconds", "{:.1f}".format),
+            ColumnFormat("ratio", "speedup", "{:.1f}×".format),
+        )
+    }
+)
+def measure_seeds(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
+    """Wall-clock seconds of ten seeds, or two, and those that as many literal epochs would take."""
+    method = network_system("truncated-krylov")
+    job = Job(method, "default", Scenario("cora", "public", "validation"))
+    dataset = load("cora")
     seeds = QUICK_SEEDS if quick else SEEDS
-    plan = Plan(system, source, load("cora"), column, seeds)
-    estimate = plan.estimate()
-    assert estimate is not None
-    jobs = plan.choose_jobs(estimate)
-    on_case(f"{seeds} seeds of truncated-krylov on cora, {jobs} at a time")
-    start = perf_counter()
-    runs = list(replace(plan, jobs=jobs).runs())
+    workers = choose_workers(estimate_run(job, dataset), seeds, None)
+    on_case(f"{seeds} seeds of truncated-krylov on cora, {workers} at a time")
+    epochs, start = 0, perf_counter()
+    datasets = Datasets(loaded=[dataset])
+    for _, outcome in execute(over_seeds([job], seeds), workers=workers, load=datasets):
+        if not isinstance(outcome, Row):
+            raise outcome
+        epochs += outcome.epochs or 0
     together = perf_counter() - start
     on_case("the literal form")
-    few = Conditions(rule=StopRule(max_epochs=LITERAL_EPOCHS))
-    literal = replace(plan, system=LiteralKrylov(system.settings), seeds=1, conditions=few).run(0)
-    each = literal.seconds / literal.epochs
-    sequential = each * sum(run.epochs for run in runs)
+    per_epoch = literal_epoch_seconds(method, job.scenario.task(dataset, 0), LITERAL_EPOCHS)
+    sequential = per_epoch * epochs
     return {
         "seeds": seeds,
-        "jobs": jobs,
+        "jobs": workers,
         "seconds": together,
-        "literal_epoch_seconds": each,
+        "literal_epoch_seconds": per_epoch,
         "literal_seconds": sequential,
         "speedup": sequential / together,
     }
+
+
+def literal_epoch_seconds(method: NetworkSystem, task: Task, epochs: int) -> float:
+    """Seconds per epoch of a run in the published form, on every node in every step."""
+    conditions = Conditions(rule=StopRule(max_epochs=epochs))
+    start = perf_counter()
+    fit = method.fit(task, conditions=conditions, literal=True)
+    return (perf_counter() - start) / fit.epochs

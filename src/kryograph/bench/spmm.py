@@ -1,12 +1,15 @@
-"""The sparse product against other libraries' and against the machine's copy rate.
+"""The sparse product against those of other libraries.
 
-On random graphs, whose nodes' neighbours lie anywhere in memory: the hardest case for a cache.
+These are torch, SciPy and PyTorch Geometric. The speed is also compared with the machine's copy
+rate. On random graphs the neighbours of a node lie anywhere in memory, which is the hardest case
+for a cache.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,48 +17,54 @@ import torch
 import torch_geometric.utils as pyg
 from torch import Tensor
 
-from kryograph.bench.benchmark import interleaved
+from kryograph.bench.benchmark import ColumnFormat, OnCase, benchmark, interleaved
 from kryograph.engine import cost
 from kryograph.engine.machine import measure_rates
 from kryograph.graph import Graph
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
 
-NODES, QUICK_NODES = (20_000, 200_000), (20_000,)
+SPMM_NODES, QUICK_SPMM_NODES = (20_000, 200_000), (20_000,)
 WIDTHS, QUICK_WIDTHS = (8, 64, 256), (8, 64)
 MEAN_DEGREE = 10
 OURS = "kryograph"
 THEIRS = ("csr", "coo", "scipy", "pyg", "messages")
 MOST_MESSAGES = 2**27
-"""Numbers, half a GiB of them: beyond it, a message for every edge is not worth waiting for."""
+"""Numbers (half a GiB of them) above which a message for every edge is not measured."""
 
 
-def measure_spmm(*, quick: bool = False) -> list[dict[str, object]]:
-    """One row for each graph and width: seconds, speed-ups, and how near the copy rate comes.
-
-    Args:
-        quick: The small graph and two widths only.
-    """
-    return [
-        compare_products(matrix, width, budget=0.5 if quick else 1.0)
-        for matrix in map(random_operator, QUICK_NODES if quick else NODES)
-        for width in (QUICK_WIDTHS if quick else WIDTHS)
-    ]
+@benchmark(
+    {
+        "products": (
+            ColumnFormat("nodes", "nodes", "{:,}".format),
+            ColumnFormat("width", "width"),
+            ColumnFormat("ours s", "kryograph_seconds", "{:.4f}".format),
+            *(ColumnFormat(name, f"speedup_{name}", "{:.1f}×".format) for name in THEIRS),
+            ColumnFormat("of copy rate", "copy_fraction", "{:.2f}".format),
+        )
+    }
+)
+def measure_spmm(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
+    """Seconds and speed-ups for each graph and width; with `quick`, for the smaller ones."""
+    rows = []
+    for n in QUICK_SPMM_NODES if quick else SPMM_NODES:
+        on_case(f"{n:,} nodes")
+        matrix = random_operator(n)
+        for width in QUICK_WIDTHS if quick else WIDTHS:
+            rows.append(compare_products(matrix, width, budget=0.5 if quick else 1.0))
+    return {"products": rows}
 
 
 def random_operator(n: int, seed: int = 0) -> sp.csr_array:
-    """The operator `sym` of a graph whose edges join any two nodes alike."""
+    """The operator `sym` of a graph whose edges join nodes drawn at random."""
     pairs = np.random.default_rng(seed).integers(0, n, (2, n * MEAN_DEGREE // 2))
     return operator(Graph.from_edges(pairs, n)).matrix
 
 
 def compare_products(matrix: sp.csr_array, width: int, *, budget: float) -> dict[str, object]:
-    """The row of one matrix and width; what was not tried is None.
+    """Measure the product of a square matrix and a dense one with `width` columns.
 
-    Args:
-        matrix: Square.
-        width: Columns of the dense factor.
-        budget: Seconds for timing.
+    Values of a product that was left out are None. `budget` is the time for timing in seconds.
     """
     n = matrix.shape[0]
     x = torch.randn(n, width, generator=torch.Generator().manual_seed(0))
@@ -79,16 +88,16 @@ def compare_products(matrix: sp.csr_array, width: int, *, budget: float) -> dict
 
 
 def products(matrix: sp.csr_array, x: Tensor) -> dict[str, Callable[[], Tensor]]:
-    """A X in float32, by us and by others, everything prepared that can be.
+    """Functions that compute A X in float32, by name; the matrices are converted beforehand.
 
-    `csr` and `coo` are torch's layouts with its usual 64-bit indices. `pyg` is the sparse product
-    of PyTorch Geometric, and `messages` its way with an `edge_index`.
+    `csr` and `coo` are torch's layouts with their usual 64-bit indices. `pyg` is the sparse product
+    of PyTorch Geometric, and `messages` what its layers do with an `edge_index`.
     """
     ours = SparseMatrix.from_scipy(matrix)
     single = matrix.astype(np.float32)
-    both, dense = single.tocoo(), x.numpy()
-    values = torch.from_numpy(both.data)
-    target, source = (torch.from_numpy(i.astype(np.int64)) for i in (both.row, both.col))
+    entries, dense = single.tocoo(), x.numpy()
+    values = torch.from_numpy(entries.data)
+    target, source = (torch.from_numpy(i.astype(np.int64)) for i in (entries.row, entries.col))
     coo = torch.sparse_coo_tensor(
         torch.stack([target, source]), values, matrix.shape, check_invariants=False
     ).coalesce()
@@ -98,7 +107,6 @@ def products(matrix: sp.csr_array, x: Tensor) -> dict[str, Callable[[], Tensor]]
         csr = coo.to_sparse_csr()
 
     def messages() -> Tensor:
-        # What PyTorch Geometric's layers do with an edge_index: one for every edge, then sums.
         sent = values[:, None] * x.index_select(0, source)
         sums: Tensor = pyg.scatter(sent, target, dim_size=len(x), reduce="sum")
         return sums

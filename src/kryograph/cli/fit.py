@@ -1,289 +1,263 @@
-"""`kryograph fit`, `predict` and `suggest`: a person's own graph on the command line."""
+"""`kryograph fit`, `predict` and `suggest`: label the nodes of a person's own graph."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import shlex
 import sys
 import time
-from collections.abc import Mapping
-from importlib.metadata import version
+from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 
-from kryograph.cli.console import note, show_rows, stages
-from kryograph.data.tables import Tables, check_for_fit, read_tables
-from kryograph.data.tables.recipe import Recipe
+import kryograph
+from kryograph.cli.console import note, print_json, print_table, stages
+from kryograph.cli.options import (
+    Coverage,
+    EdgesFile,
+    FitFolder,
+    FittedFolder,
+    IdColumn,
+    Json,
+    ModelFolder,
+    NodesFile,
+    Overwrite,
+    Seed,
+    choice,
+    count,
+    option,
+    split_commas,
+    time_limit,
+)
 from kryograph.errors import UsageError
 from kryograph.files import replaced
-from kryograph.graph import UNKNOWN
-from kryograph.labelling import output as folder
-from kryograph.labelling.label import LabelledGraph, label_nodes
-from kryograph.model import Model
-from kryograph.report.fit_page import page
-from kryograph.report.layout import positions
-from kryograph.systems import System, system
-from kryograph.systems.settings import read_pairs
-from kryograph.text import parse_duration, percent
+from kryograph.lazy import lazy_imports
+from kryograph.text import parse_duration, percent, plural
 
-Edges = Annotated[
-    Path, typer.Option("--edges", help="Table of edges (CSV, TSV, Parquet), .npz or GraphML.")
-]
-Nodes = Annotated[
-    Path | None, typer.Option("--nodes", help="Table of nodes: id, features, labels.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace what an earlier command wrote there.")
-]
-IdColumn = Annotated[str | None, typer.Option("--id", help="The column of node ids.")]
+with lazy_imports():
+    from kryograph import features, labelling, model, systems
+    from kryograph.data import tables
+    from kryograph.data.tables import recipe
+    from kryograph.labelling import calibration, output
+    from kryograph.report import fit_page, layout
+
+
+POOL_METRICS = ("accuracy", "balanced-accuracy")
+"""Choices of the setting `metric` of the pool, which is not imported for the help of a command."""
 
 
 def fit(
-    edges: Edges,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write.")],
-    nodes: Nodes = None,
+    edges: EdgesFile,
+    out: FitFolder,
+    nodes: NodesFile = None,
     label: Annotated[
-        str | None, typer.Option("--label", help="The column of labels; empty means unknown.")
+        str | None, option("--label", "COLUMN", "Column of labels; an empty cell is to predict.")
     ] = None,
     text: Annotated[
-        str | None, typer.Option("--text", help="Columns of text: --text title,abstract.")
+        str | None, option("--text", "COLUMNS", "Columns of text: --text title,abstract.")
     ] = None,
     ignore: Annotated[
-        str | None, typer.Option("--ignore", help="Columns that are not used, by commas.")
+        str | None, option("--ignore", "COLUMNS", "Columns that are not used, by commas.")
     ] = None,
     id_column: IdColumn = None,
     system_name: Annotated[
-        str | None,
-        typer.Option("--system", help="Only this one; default: chosen by the given labels."),
+        str | None, option("--system", "NAME", "Use this system instead of the pool of heads.")
     ] = None,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting of --system: hidden=64.")
+        list[str] | None, option("--set", "NAME=VALUE", "Change a setting of --system: hidden=64.")
+    ] = None,
+    balanced: Annotated[
+        bool | None,
+        typer.Option(
+            "--balanced-labels/--random-labels",
+            help="Whether the number of labels of each class was chosen (balanced), or labelled "
+            "nodes were drawn at random. Default: balanced if most classes have equally many.",
+            show_default=False,
+        ),
+    ] = None,
+    metric: Annotated[
+        str,
+        choice(
+            "--metric",
+            "metric",
+            ("accuracy", "balanced-accuracy"),
+            "'accuracy' or 'balanced-accuracy'.",
+        ),
+    ] = "accuracy",
+    budget: Annotated[
+        str | None,
+        time_limit("--budget", "Networks join the pool if they take at most this long: 5m."),
     ] = None,
     search: Annotated[
-        str | None, typer.Option("--search", help="Look for better settings that long: 10m.")
+        str | None, time_limit("--search", "Look for better settings that long: 10m.")
     ] = None,
-    coverage: Annotated[
-        float, typer.Option("--coverage", help="How often a prediction set has the true class.")
-    ] = 0.9,
-    seed: Annotated[int, typer.Option("--seed", help="Fixes every random draw.")] = 0,
+    coverage: Coverage = 0.9,
+    seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Label the nodes of your own graph: predictions, a model and a page, from two tables."""
-    if not 0 < coverage < 1:
-        raise UsageError(f"--coverage must lie between 0 and 1; it is {coverage:g}.")
-    if seed < 0:
-        raise UsageError(f"--seed must not be negative; it is {seed}.")
-    folder.check_fit_output(out, overwrite, folder=True)
-    chosen = _system(system_name, overrides or [])
-    budget = None if search is None else parse_duration(search)
+    """Label the nodes of your own graph.
+
+    From two tables it writes predictions, a model and a page.
+    """
+    if overrides and system_name is None:
+        raise UsageError("--set changes the settings of a system: name it with --system.")
+    if system_name is not None and (balanced is not None or budget or metric != "accuracy"):
+        raise UsageError(
+            "--balanced-labels, --random-labels, --metric and --budget belong to the pool: leave "
+            "--system out, or leave them out."
+        )
+    output.check_fit_output(out, overwrite, folder=True)
+    only = None
+    if system_name is not None:
+        only = [systems.system(system_name, systems.read_pairs(overrides or []))]
     start = time.perf_counter()
     with stages() as stage:
-        tables = read_tables(
+        read = tables.read_tables(
             edges,
             nodes,
             label=label,
-            text=_columns(text),
-            ignore=_columns(ignore),
+            text=split_commas(text),
+            ignore=split_commas(ignore),
             id=id_column,
             progress=lambda name, share: stage(f"reading {name}", share),
         )
-        if label is None and not tables.classes:
+        if label is None and not read.classes:
             raise UsageError(f"Which column of {nodes or edges} has the labels? Say --label NAME.")
-        check_for_fit(tables)
-        labelled = label_nodes(
-            tables.graph,
-            tables.labels,
-            tables.classes,
-            systems=chosen,
-            search=budget,
+        tables.check_for_fit(read)
+        labelled = labelling.label_nodes(
+            read.graph,
+            read.labels,
+            read.classes,
+            recipe=read.columns,
+            systems=only,
+            search=None if search is None else parse_duration(search),
+            budget=0.0 if budget is None else parse_duration(budget),
+            metric=metric,
+            label_design={None: "guess", True: "balanced", False: "as drawn"}[balanced],
             coverage=coverage,
             seed=seed,
-            progress=lambda name, done, total: stage(name, done / total),
+            progress=stage,
         )
-        _write(out, edges, nodes, tables, labelled, seed, start, stage)
-    _show_fit(out, tables, labelled, as_json)
+        notes = [*read.notes, *labelled.notes]
+        stage("drawing the map", 0.0)
+        fitted = labelled.model
+        embedding = fitted.embed(labelled.graph)
+        files = " and ".join(path.name for path in (edges, nodes) if path is not None)
+        page = fit_page.PageInfo(
+            title=f"{(read.columns.label or 'label').capitalize()} of {labelled.graph.n:,} nodes",
+            notes=[f"Read from {files}.", *notes],
+            command=shlex.join(["kryograph", *sys.argv[1:]]),
+            version=kryograph.__version__,
+            positions=layout.positions(embedding, seed),
+            seconds=time.perf_counter() - start,
+            seed=seed,
+        )
+        output.write(out, labelled, fit_page.render_fit_page(labelled, page))
+    for sentence in notes:
+        note(sentence)
+    if as_json:
+        print_json(labelled.as_dict() | {"notes": notes, "out": str(out)})
+    else:
+        _print_fit(labelled)
+        for name, content in (
+            (output.PREDICTIONS, "every node's label, probabilities and prediction set"),
+            (output.PAGE, "open it in a browser"),
+            (output.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
+            (output.MODEL, f"for new nodes: kryograph predict {out / output.MODEL} --edges …"),
+        ):
+            print(f"  {out / name}  ({content})")
 
 
 def predict(
-    model_folder: Annotated[Path, typer.Argument(metavar="MODEL", help="A fit's model folder.")],
-    edges: Edges,
-    out: Annotated[Path, typer.Option("--out", help="The CSV file to write.")],
-    nodes: Nodes = None,
+    model_folder: ModelFolder,
+    edges: EdgesFile,
+    out: Annotated[Path, option("--out", "FILE", "CSV file to write.")],
+    nodes: NodesFile = None,
     id_column: IdColumn = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Label the nodes of a new graph, or of a larger one, by a model that was fitted before."""
-    folder.check_fit_output(out, overwrite, folder=False)
-    inside = model_folder / folder.MODEL
-    model = Model.load(inside if inside.is_dir() else model_folder)
-    calibration = folder.calibration_of(model.extra)
-    columns = Recipe.from_json(model.extra.get("columns"))
+    """Label the nodes of another graph by a fitted model.
+
+    It may be a new graph, or a larger one than that of the fit.
+    """
+    output.check_fit_output(out, overwrite, folder=False)
+    inside = model_folder / output.MODEL
+    fitted = model.Model.load(inside if inside.is_dir() else model_folder)
+    calibrated = calibration.Calibration.from_extra(fitted.extra)
+    if "columns" not in fitted.extra:
+        raise UsageError(
+            f"The model in {model_folder} does not know how features are made from tables: pass "
+            "recipe=tables.columns to label_nodes, or use Model.predict_proba in Python."
+        )
     with stages() as stage:
-        tables = read_tables(
+        read = tables.read_tables(
             edges,
             nodes,
             label=None,
             id=id_column,
-            columns=columns,
+            columns=recipe.Recipe.from_json(fitted.extra["columns"]),
             progress=lambda name, share: stage(f"reading {name}", share),
         )
         stage("predicting", 0.0)
-        probabilities = calibration.probabilities(model.predict_proba(tables.graph))
-        sets = calibration.sets(probabilities)
+        probabilities = calibrated.probabilities(fitted.predict_proba(read.graph))
         with replaced(out) as new:
-            folder.write_predictions(new, tables.graph, model.classes, probabilities, sets)
-    for said in tables.notes:
-        note(said)
-    counts = np.bincount(probabilities.argmax(axis=1), minlength=len(model.classes))
-    summary = {
-        "nodes": tables.graph.n,
-        "edges": tables.graph.edges,
-        "predicted": dict(zip(model.classes, counts.tolist(), strict=True)),
-        "notes": list(tables.notes),
-        "out": str(out),
-    }
+            sets = calibrated.sets(probabilities)
+            output.write_predictions(new, read.graph, fitted.classes, probabilities, sets)
+    for sentence in read.notes:
+        note(sentence)
+    predicted = Counter(probabilities.argmax(axis=1).tolist())
+    counts = {name: predicted[c] for c, name in enumerate(fitted.classes)}
     if as_json:
-        print(json.dumps(summary, indent=2))
-    else:
-        print(f"{tables.graph.n:,} nodes labelled by {model.system.name}: {out}")
-        show_rows(
-            ("class", "nodes"), [(c, f"{n:,}") for c, n in zip(model.classes, counts, strict=True)]
+        print_json(
+            {
+                "nodes": read.graph.n,
+                "edges": read.graph.edges,
+                "predicted": counts,
+                "notes": list(read.notes),
+                "out": str(out),
+            }
         )
+    else:
+        print(f"{read.graph.n:,} nodes labelled by {fitted.system.name}: {out}")
+        print_table(("class", "nodes"), [(name, f"{n:,}") for name, n in counts.items()])
 
 
 def suggest(
-    run: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a fit.")],
-    count: Annotated[int, typer.Option("--count", help="How many.")] = 10,
+    run: FittedFolder,
+    number: Annotated[int, count("--count", "How many nodes.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """Which unlabelled nodes to label next, and why."""
-    if count < 1:
-        raise UsageError(f"--count must be at least 1; it is {count}.")
-    rows = folder.read_suggestions(run)[:count]
+    """List the nodes that are best labelled next, and why."""
+    rows = output.read_suggestions(run)[:number]
     if as_json:
-        typed = [
-            row
-            | {"lead": float(row["lead"]), "similar": int(row["similar"])}
-            | {"hops": int(row["hops"]) if row["hops"] else None}
-            for row in rows
-        ]
-        print(json.dumps(typed, indent=2, ensure_ascii=False))
-    else:
-        show_rows(("node", "why"), [(row["id"], row["why"]) for row in rows])
-
-
-def _write(
-    out: Path,
-    edges: Path,
-    nodes: Path | None,
-    tables: Tables,
-    labelled: LabelledGraph,
-    seed: int,
-    start: float,
-    stage: Any,
-) -> None:
-    stage("drawing the map", 0.0)
-    model = labelled.model
-    embedding = model.system.embed(model.weights, labelled.graph, len(labelled.classes))
-    where = positions(embedding, seed)
-    files = " and ".join(path.name for path in (edges, nodes) if path is not None)
-    extra = {
-        "columns": tables.columns.to_json(),
-        "calibration": dataclasses.asdict(labelled.calibration),
-        "seed": seed,
-        "epochs": labelled.epochs,
-    }
-    whole = page(
-        labelled,
-        title=f"{(tables.columns.label or 'label').capitalize()} of {labelled.graph.n:,} nodes",
-        source=[f"Read from {files}.", *tables.notes],
-        command=shlex.join(["kryograph", *sys.argv[1:]]),
-        version=version("kryograph"),
-        seconds=time.perf_counter() - start,
-        positions=where,
-        seed=seed,
-    )
-    with replaced(out) as new:
-        new.mkdir()
-        folder.write_predictions(
-            new / folder.PREDICTIONS,
-            labelled.graph,
-            labelled.classes,
-            labelled.probabilities,
-            labelled.sets,
-            labelled.given,
+        print_json(
+            [
+                row
+                | {"lead": float(row["lead"]), "similar": int(row["similar"])}
+                | {"hops": int(row["hops"]) if row["hops"] else None}
+                for row in rows
+            ]
         )
-        folder.write_suggestions(new / folder.SUGGESTIONS, labelled)
-        dataclasses.replace(model, extra=extra).save(new / folder.MODEL)
-        (new / folder.PAGE).write_text(whole, encoding="utf-8")
+    else:
+        print_table(("node", "why"), [(row["id"], row["why"]) for row in rows], numbers=False)
 
 
-def _show_fit(out: Path, tables: Tables, labelled: LabelledGraph, as_json: bool) -> None:
-    share, low, high = labelled.accuracy
-    given = int((labelled.given != UNKNOWN).sum())
-    summary: Mapping[str, Any] = {
-        "nodes": labelled.graph.n,
-        "edges": labelled.graph.edges,
-        "features": labelled.graph.features.shape[1],
-        "labels": given,
-        "classes": list(labelled.classes),
-        "system": labelled.model.system.name,
-        "settings": labelled.model.system.settings.as_dict(),
-        "epochs": labelled.epochs,
-        "held_out_accuracy": {
-            "mean": share,
-            "ci95": [low, high],
-            "n": len(labelled.held_out.nodes),
-        },
-        "candidates": [
-            {
-                "system": c.system.name,
-                "settings": c.system.settings.as_dict(),
-                "accuracy": c.accuracy,
-            }
-            for c in labelled.candidates
-        ],
-        "temperature": labelled.calibration.temperature,
-        "coverage": labelled.calibration.coverage,
-        "notes": list(tables.notes),
-        "out": str(out),
-    }
-    for said in tables.notes:
-        note(said)
-    if as_json:
-        print(json.dumps(summary, indent=2))
-        return
+def _print_fit(labelled: labelling.LabelledGraph) -> None:
+    summary = labelled.as_dict()
+    accuracy = summary["held_out_accuracy"]
+    low, high = accuracy["ci95"]
+    # A graph without features has the identity in their place.
+    none = features.is_identity(labelled.graph.features)
+    number = "no features" if none else plural(summary["features"], "feature")
     print(
-        f"Read {summary['nodes']:,} nodes, {summary['edges']:,} edges, {summary['features']:,} "
-        f"features, {given:,} labels of {len(labelled.classes)} classes."
+        f"Read {plural(summary['nodes'], 'node')}, {plural(summary['edges'], 'edge')}, {number}, "
+        f"{plural(summary['labels'], 'label')} of {len(labelled.classes)} classes."
     )
     print(
-        f"Held-out accuracy {percent(share)} % (95 % interval {percent(low)} to {percent(high)}, "
-        f"{len(labelled.held_out.nodes)} labels) by {labelled.model.system.name}."
+        f"Held-out accuracy {percent(accuracy['mean'])} % (95 % interval {percent(low)} to "
+        f"{percent(high)}, {accuracy['n']} labels) by {summary['system']}; mean over the classes "
+        f"{percent(summary['held_out_balanced_accuracy'])} %."
     )
-    for name, what in (
-        (folder.PREDICTIONS, "every node's label, probabilities and prediction set"),
-        (folder.PAGE, "open it in a browser"),
-        (folder.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
-        (folder.MODEL, f"for new nodes: kryograph predict {out / folder.MODEL} --edges …"),
-    ):
-        print(f"  {out / name}  ({what})")
-
-
-def _system(name: str | None, pairs: list[str]) -> list[System] | None:
-    if name is None:
-        if pairs:
-            raise UsageError("--set changes the settings of a system: name it with --system.")
-        return None
-    return [system(name, read_pairs(pairs))]
-
-
-def _columns(text: str | None) -> list[str]:
-    return [] if text is None else [name.strip() for name in text.split(",") if name.strip()]

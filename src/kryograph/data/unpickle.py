@@ -26,23 +26,23 @@ class Refused(UsageError):
 
 
 def read_pickle(path: Path, kind: type[Unpickled]) -> Unpickled:
-    """The object in the file `path`, which must be of type `kind`."""
+    """Return the object in the file `path`, which must be of type `kind`."""
     try:
         with path.open("rb") as stream:
-            found = _Unpickler(stream, path).load()
+            value = _Unpickler(stream, path).load()
     except UsageError:
         raise
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
     except Exception as error:  # a broken pickle can raise nearly anything
         raise UsageError(f"{path} is damaged or not a pickle ({error}).") from error
-    if not isinstance(found, kind):
-        raise UsageError(f"{path} holds a {type(found).__name__}, not a {kind.__name__}.")
-    return found
+    if not isinstance(value, kind):
+        raise UsageError(f"{path} holds a {type(value).__name__}, not a {kind.__name__}.")
+    return value
 
 
 def refusal(path: Path) -> Refused | None:
-    """Why the file must not be read at all, if it is a pickle that asks for what is not allowed."""
+    """Return the error of a pickle that asks for what is not allowed; None for any other file."""
     try:
         read_pickle(path, object)
     except Refused as refused:

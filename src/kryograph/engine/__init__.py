@@ -1,4 +1,4 @@
-"""How networks are computed: the same numbers as the literal form in `nn`, sooner."""
+"""Faster computation of networks, with the same numbers as the literal form in `nn`."""
 
 import os
 

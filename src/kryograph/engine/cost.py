@@ -2,8 +2,9 @@
 
 A computation is a list of kernels. A kernel does some floating-point operations and moves some
 bytes, and takes as long as the slower of the two. A sparse product counts every row that it
-gathers as moved. Forms are compared at nominal rates, never at measured ones: the choice, and
-with it the last digit of every result, must not depend on how busy the machine is.
+gathers as moved; a number takes four bytes. Forms are compared at nominal rates, never at measured
+ones: the choice, and with it the last digit of every result, must not depend on how busy the
+machine is.
 
 Estimate: what a run will take, before it starts, and whether there is room for it.
 """
@@ -18,12 +19,10 @@ from kryograph.text import gigabytes
 
 @dataclass(frozen=True)
 class Rates:
-    """How fast a machine is.
+    """Speed of a machine.
 
-    Args:
-        flops: Floating-point operations a second in a large matrix product.
-        bytes: Bytes read and written a second in a large copy.
-        launch: Seconds to start a kernel.
+    These are floating-point operations a second in a large matrix product, bytes read and written a
+    second in a large copy, and seconds to start a kernel in a training step.
     """
 
     flops: float
@@ -34,14 +33,11 @@ class Rates:
 NOMINAL = Rates(flops=140e9, bytes=24e9, launch=5e-6)
 """Two cores of a server of 2021, in float32."""
 
-
 USUAL_EPOCHS = 200
-"""What a run usually takes: over so many a preparation has to pay off."""
-
+"""Number of epochs of a usual run, over which a preparation has to pay off."""
 
 SHORT = 2e-3
 """Seconds: a kernel that takes less is hardly faster with more threads."""
-
 
 EFFICIENCY = 0.7
 """The share of the better of both rates that kernels of usual shapes reach."""
@@ -49,21 +45,27 @@ EFFICIENCY = 0.7
 SPARSE_LAUNCHES = 8
 """A sparse product starts as slowly as so many dense kernels: it checks and wraps its matrix."""
 
+LOOP_LAUNCHES = 80
+"""The training loop around a network (loss, checks, accuracies) starts as many kernels an epoch."""
+
+RUN_BYTES = 10e6
+"""Memory of any run: kernels whose code is loaded at first use, and the allocator's reserve."""
+
 
 @dataclass(frozen=True)
 class Kernel:
-    """One operation on tensors."""
+    """One operation on tensors: its arithmetic, its memory traffic and the number of its starts."""
 
     flops: float
     bytes: float
     launches: int = 1
 
     def seconds(self, rates: Rates) -> float:
-        """How long it takes, as a rule."""
+        """Expected duration in seconds at these rates."""
         return self.launches * rates.launch + self.floor(rates) / EFFICIENCY
 
     def floor(self, rates: Rates) -> float:
-        """The least it can take."""
+        """Shortest possible duration in seconds."""
         return max(self.flops / rates.flops, self.bytes / rates.bytes)
 
 
@@ -82,20 +84,18 @@ class Cost:
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
-            self.kernels + other.kernels,
-            self.kept + other.kept,
-            max(self.passing, other.passing),
+            self.kernels + other.kernels, self.kept + other.kept, max(self.passing, other.passing)
         )
 
     def __mul__(self, times: int) -> Cost:
         return Cost(self.kernels * times, self.kept, self.passing)
 
     def seconds(self, rates: Rates = NOMINAL) -> float:
-        """How long it takes."""
+        """Expected duration in seconds at these rates."""
         return sum(kernel.seconds(rates) for kernel in self.kernels)
 
     def floor(self, rates: Rates) -> float:
-        """The least it can take, whoever programs it."""
+        """Shortest possible duration in seconds, whatever the program."""
         return sum(kernel.floor(rates) for kernel in self.kernels)
 
     def narrow(self, rates: Rates = NOMINAL) -> bool:
@@ -105,46 +105,43 @@ class Cost:
 
     @property
     def memory(self) -> float:
-        """Bytes: what is kept throughout, and the most that is held at one time beside it."""
+        """Peak number of bytes: resident memory, and the largest temporary memory beside it."""
         return self.kept + self.passing
 
 
-def gemm_cost(rows: int, inner: int, columns: int, size: int = 4) -> Cost:
-    """(rows × inner) @ (inner × columns), both dense."""
+def gemm_cost(rows: int, inner: int, columns: int) -> Cost:
+    """Cost of (rows × inner) @ (inner × columns), both dense."""
     moved = rows * inner + inner * columns + rows * columns
-    return Cost((Kernel(2.0 * rows * inner * columns, float(size * moved)),))
+    return Cost((Kernel(2.0 * rows * inner * columns, 4.0 * moved),))
 
 
-def spmm_cost(nnz: int, rows: int, columns: int, size: int = 4) -> Cost:
-    """A sparse matrix with that many entries times a dense one; each entry gathers a row."""
-    moved = nnz * (columns * size + 4 + size) + rows * columns * size
+def spmm_cost(nnz: int, rows: int, columns: int) -> Cost:
+    """Cost of a sparse matrix with `nnz` entries times a dense one; each entry gathers a row."""
+    moved = nnz * (4 * columns + 8) + 4 * rows * columns
     return Cost((Kernel(2.0 * nnz * columns, float(moved), SPARSE_LAUNCHES),))
 
 
-def memory_pass_cost(numbers: float, size: int = 4) -> Cost:
-    """A pass over memory that reads or writes so many numbers."""
-    return Cost((Kernel(0.0, float(numbers * size)),))
+def memory_pass_cost(numbers: float) -> Cost:
+    """Cost of a pass over memory that reads or writes this many numbers."""
+    return Cost((Kernel(0.0, 4.0 * numbers),))
 
 
-def resident(numbers: float, size: int = 4) -> Cost:
-    """So many numbers are kept throughout."""
-    return Cost(kept=float(numbers * size))
+def resident(numbers: float) -> Cost:
+    """Memory for numbers that stay allocated for the whole run."""
+    return Cost(kept=4.0 * numbers)
 
 
-def temporary(numbers: float, size: int = 4) -> Cost:
-    """So many numbers are held for a while."""
-    return Cost(passing=float(numbers * size))
+def temporary(numbers: float) -> Cost:
+    """Memory for numbers that are allocated for a part of an epoch."""
+    return Cost(passing=4.0 * numbers)
 
 
 @dataclass(frozen=True)
 class Estimate:
     """Predicted cost of one run.
 
-    Args:
-        weights: Number of trained parameters.
-        epoch: Cost of one epoch: training step, optimiser and scoring.
-        epochs: Number of epochs that a run usually takes; 1 for a closed form.
-        after: Estimate of what the same run does afterwards, such as the next member of a blend.
+    An epoch is a training step with the optimiser and a scoring; a closed form has one. `after` is
+    the estimate of what the same run does afterwards, such as the next member of a blend.
     """
 
     weights: int
@@ -168,18 +165,13 @@ class Estimate:
         return replace(self, epochs=times * self.epochs, after=rest)
 
     def check(self, available: float | None, runs: int = 1) -> None:
-        """Refuse what cannot fit.
-
-        Args:
-            available: Bytes that are free; None if nobody knows.
-            runs: How many are to be done at once.
-        """
+        """Raise a `UsageError` if the free bytes, if known, are too few for `runs` at once."""
         if available is None or runs * self.memory <= available:
             return
-        each = f" for each of {runs} runs at once" if runs > 1 else ""
+        share = f" for each of {runs} runs at once" if runs > 1 else ""
         fewer = "fewer --jobs, or " if runs > 1 else ""
         raise UsageError(
-            f"This needs about {gigabytes(self.memory)} of memory{each}, and "
+            f"This needs about {gigabytes(self.memory)} of memory{share}, and "
             f"{gigabytes(available)} are free; the network has {self.weights:,} weights. "
             f"Try {fewer}a smaller network, such as --set hidden=64."
         )

@@ -3,11 +3,11 @@
 A layer that diffuses once and is needed on the rows T₀ needs its input on T₁, the nodes within one
 hop of T₀, and so on. With the nodes in the order of their distance each T_k is the first few rows,
 and L[T_k, T_{k+1}] the first rows of one matrix: restricting a layer costs a slice.
-
-Features: X in the order of some hops, sparse or dense, its first rows times a matrix.
 """
 
 from __future__ import annotations
+
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +21,10 @@ from kryograph.sparse import SparseMatrix
 
 
 class Hops:
-    """Nodes by their distance from some of them.
+    """Nodes by their distance from the nodes of T₀, each of which is listed once.
 
-    Args:
-        L: The operator; node i is one hop from node j if L_ij ≠ 0.
-        nodes: T₀, each node once; they keep their order.
-        hops: How far to go.
-        dtype: Of the products.
+    Node i is one hop from node j if L_ij ≠ 0; `hops` is the largest distance, `dtype` the type of
+    the numbers in products.
 
     >>> from kryograph.data import toy
     >>> from kryograph.operators import operator
@@ -51,60 +48,56 @@ class Hops:
         self.sizes += [self.sizes[-1]] * (hops + 1 - len(self.sizes))
         self._order = np.concatenate(levels)
         self.order = torch.from_numpy(self._order).to(nodes.device)
-        self._matrix: sp.csr_array | None = None
-        self._whole: SparseMatrix | None = None
         self._steps: dict[tuple[int, int], SparseMatrix] = {}
 
     def nodes(self, k: int) -> Tensor:
-        """T_k, nearest first."""
+        """The nodes of T_k, the nearest first."""
         return self.order[: self.sizes[k]]
 
+    def places(self, nodes: Tensor) -> Tensor:
+        """The index in `order` of each of these nodes, which lie within the largest distance."""
+        place = torch.empty(self.L.n, dtype=torch.int64, device=nodes.device)
+        place[self.order] = torch.arange(len(self.order), device=nodes.device)
+        return place[nodes]
+
     def nnz(self, k: int) -> int:
-        """How many entries L[T_k, T_{k+1}] has."""
-        return int(self._rows().indptr[self.sizes[k]])
+        """Number of entries of L[T_k, T_{k+1}]."""
+        return int(self._rows.indptr[self.sizes[k]])
 
     def step(self, k: int) -> SparseMatrix:
-        """L[T_k, T_{k+1}]: takes rows of T_{k+1} to rows of T_k."""
+        """The matrix L[T_k, T_{k+1}], which maps rows of T_{k+1} to rows of T_k."""
         rows, columns = self.sizes[k], self.sizes[k + 1]
         if (rows, columns) not in self._steps:
-            if self._whole is None:
-                self._whole = SparseMatrix.from_scipy(
-                    self._rows(), dtype=self.dtype, device=self.device
-                )
             # Where a step leads nowhere new, rows and columns are the same nodes.
             symmetric = self.L.symmetric and rows == columns
             self._steps[rows, columns] = self._whole.corner(rows, columns, symmetric=symmetric)
         return self._steps[rows, columns]
 
+    @cached_property
     def _rows(self) -> sp.csr_array:
         """The rows of all nodes but the farthest, with rows and columns in the new order."""
-        if self._matrix is None:
-            inner = self.sizes[-2] if len(self.sizes) > 1 else 0
-            place = np.full(self.L.n, -1, dtype=np.int64)
-            place[self._order] = np.arange(self._order.size)
-            rows = self.L.matrix[self._order[:inner]]
-            parts = (rows.data, place[rows.indices], rows.indptr)
-            self._matrix = sp.csr_array(parts, shape=(inner, self._order.size))
-            self._matrix.sort_indices()
-        return self._matrix
+        inner = self.sizes[-2] if len(self.sizes) > 1 else 0
+        place = np.full(self.L.n, -1, dtype=np.int64)
+        place[self._order] = np.arange(self._order.size)
+        rows = self.L.matrix[self._order[:inner]]
+        parts = (rows.data, place[rows.indices], rows.indptr)
+        matrix = sp.csr_array(parts, shape=(inner, self._order.size))
+        matrix.sort_indices()
+        return matrix
+
+    @cached_property
+    def _whole(self) -> SparseMatrix:
+        return SparseMatrix.from_scipy(self._rows, dtype=self.dtype, device=self.device)
 
 
 class FeatureRows:
-    """Rows of X, of which a product takes the first few.
-
-    Args:
-        x: Features of every node.
-        nodes: Which rows, in which order.
-    """
+    """The rows of X that belong to `nodes`, in their order; a product takes the first few."""
 
     def __init__(self, x: NodeFeatures, nodes: Tensor) -> None:
-        every = len(nodes) == x.shape[0] and torch.equal(
-            nodes, torch.arange(len(nodes), device=nodes.device)
-        )
-        self.x: NodeFeatures = (
-            x if every else x.rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]
-        )
+        self.x: NodeFeatures = x
         self.width = x.shape[1]
+        if not torch.equal(nodes, torch.arange(x.shape[0], device=nodes.device)):
+            self.x = x.rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]
         self._first: dict[int, SparseMatrix] = {}
 
     def _rows(self, rows: int) -> SparseMatrix:
@@ -116,23 +109,29 @@ class FeatureRows:
         return self._first[rows]
 
     def product(self, rows: int, weight: Tensor) -> Tensor:
-        """X[:rows] W."""
+        """Compute the product X[:rows] W."""
         if isinstance(self.x, Tensor):
             return self.x[:rows] @ weight
         return self._rows(rows).product(weight)
 
     def transposed(self, y: Tensor) -> Tensor:
-        """X[:rows]ᵀ Y, with as many rows as Y has."""
+        """Compute X[:rows]ᵀ Y, with as many rows as Y has."""
         if isinstance(self.x, Tensor):
             return self.x[: len(y)].T @ y
         return self._rows(len(y)).T.product(y)
 
     def dense(self) -> Tensor:
-        """All rows."""
+        """All rows as a dense tensor."""
         return self.x if isinstance(self.x, Tensor) else self.x.to_dense()
 
     def cost(self, rows: int, columns: int) -> Cost:
-        """Of either product."""
-        if isinstance(self.x, Tensor):
-            return gemm_cost(rows, self.width, columns)
-        return spmm_cost(self._rows(rows).nnz, rows, columns)
+        """Cost of a product with the first rows, or with their transpose."""
+        x = self.x if isinstance(self.x, Tensor) else self._rows(rows)
+        return feature_product_cost(x, rows, columns)
+
+
+def feature_product_cost(x: NodeFeatures, rows: int, columns: int) -> Cost:
+    """Cost of the product of that many rows of features with a matrix of that many columns."""
+    if isinstance(x, Tensor):
+        return gemm_cost(rows, x.shape[1], columns)
+    return spmm_cost(x.nnz, rows, columns)

@@ -8,13 +8,15 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy, deepcopy
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from kryograph.engine.cost import Cost, Kernel, gemm_cost, memory_pass_cost, spmm_cost, temporary
 from kryograph.nn.functional import Masks
@@ -30,6 +32,9 @@ SPARSE_PRODUCTS = (aten.mm, aten._sparse_mm_reduce_impl)
 RANDOM_BITS_COST = 8
 """Drawing a number of a dropout mask takes as long as moving this many numbers."""
 
+TRANSPOSITION_MEMORY = 12
+"""Transposing sparse features needs memory for this many numbers per entry while it lasts."""
+
 TRANSCENDENTAL_COST = 4
 """An exponential or its like takes as long as moving this many numbers."""
 
@@ -42,6 +47,15 @@ GATHER_COST = 4
 """Reading or adding one number at an index takes as long as moving this many in order."""
 
 GATHERS = (aten.index, aten.index_select, aten.index_add, aten.index_put, aten.scatter_add)
+
+SAME_SHAPE = (
+    *(aten.ones_like, aten.zeros_like, aten.index_put, aten.index_add, aten.scatter_reduce),
+    *(aten.leaky_relu_backward, aten.elu_backward),
+)
+"""Operations whose result has the shape of their first argument, beside those tagged pointwise."""
+
+REDUCTIONS = {aten.sum: 1, aten.mean: 1, aten.linalg_vector_norm: 2}
+"""Operations that reduce dimensions, with the index of the argument `dim`."""
 
 
 class _AllKept(Masks):
@@ -64,6 +78,10 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.kernels: list[Kernel] = []
         self.result_bytes = 0.0
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # skipping imports torch's compiler, which takes longer than a short run
+
     def add(self, cost: Cost) -> None:
         self.kernels += cost.kernels
 
@@ -83,13 +101,16 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
             # matter here, so the matrix itself stands for the result.
             self.add(spmm_cost(int(sparse[0]._nnz()), sparse[0].shape[0], args[1].shape[1]))
             return sparse[0]
+        result = None
         if any(tensor.is_meta for tensor in _tensors(args)):
-            args = tuple(_without_storage(args))
-        result = func(*args, **(kwargs or {}))
+            # Tensors in memory, such as edges, are replaced by tensors without storage.
+            args = tree_map_only(Tensor, _without_storage, args)
+            result = _result(func, args)
+        if result is None:
+            result = func(*args, **(kwargs or {}))
         if sparse or func.is_view or operation in (aten.detach, aten.empty, aten._to_copy):
             return result
-        inputs = [*_tensors(args), *_tensors((kwargs or {}).values())]
-        outputs = list(_tensors(result if isinstance(result, tuple | list) else [result]))
+        inputs, outputs = _tensors((args, kwargs)), _tensors(result)
         if any(_is_sparse(output) for output in outputs):  # arrays become a matrix as they are
             return result
         if operation in DENSE_PRODUCTS:
@@ -120,36 +141,57 @@ class _Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return (product, None) if operation is aten._sparse_mm_reduce_impl else product
 
 
+def _result(func: Any, args: tuple[Any, ...]) -> Tensor | None:
+    """Result of the most frequent operations, without storage; None for any other operation.
+
+    torch computes the same shapes, but it imports its compiler first, which takes longer than a
+    short run.
+    """
+    tensors = _tensors(args)
+    if func.overloadpacket in DENSE_PRODUCTS:
+        left, right = tensors[-2:]
+        shape = (*left.shape[:-1], right.shape[-1])
+    elif func.overloadpacket is aten.index and len(args[1]) == 1:
+        shape = (*args[1][0].shape, *tensors[0].shape[1:])
+    elif func.overloadpacket is aten.cat:
+        dim = args[1] % tensors[0].ndim if len(args) > 1 else 0
+        sizes = list(tensors[0].shape)
+        sizes[dim] = sum(tensor.shape[dim] for tensor in tensors)
+        shape = tuple(sizes)
+    elif func.overloadpacket in SAME_SHAPE:
+        shape = tensors[0].shape
+    elif torch.Tag.pointwise in func.tags:
+        if func._schema.is_mutable:
+            return tensors[0]
+        shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    elif func.overloadpacket in REDUCTIONS:
+        dims, keep = (*args[REDUCTIONS[func.overloadpacket] :], None, False)[:2]
+        sizes = list(tensors[0].shape)
+        reduced = {dim % len(sizes) for dim in dims or range(len(sizes))}
+        shape = tuple(
+            1 if i in reduced else n for i, n in enumerate(sizes) if keep or i not in reduced
+        )
+    else:
+        return None
+    return torch.empty(shape, dtype=tensors[0].dtype, device="meta")
+
+
 def _is_sparse(value: object) -> bool:
     return isinstance(value, Tensor) and value.layout == torch.sparse_csr
 
 
-def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
-    for value in values:
-        if isinstance(value, Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
+def _tensors(values: Any) -> list[Tensor]:
+    return [value for value in tree_leaves(values) if isinstance(value, Tensor)]
 
 
-def _without_storage(values: Iterable[Any]) -> list[Any]:
-    """The same values; tensors in memory, such as edges, are replaced by ones without storage."""
-    return [
-        torch.empty_like(value, device="meta")
-        if isinstance(value, Tensor) and not value.is_meta
-        else _without_storage(value)
-        if isinstance(value, list | tuple)
-        else value
-        for value in values
-    ]
+def _without_storage(tensor: Tensor) -> Tensor:
+    return tensor if tensor.is_meta else torch.empty_like(tensor, device="meta")
 
 
 def trace_epoch(forward: Forward, *, penalty: bool = True) -> Cost:
     """Count the cost of one epoch: a training step with its gradient, and a scoring.
 
-    Args:
-        forward: It is not changed, and its network may be without storage.
-        penalty: Whether the penalty of the training step is counted.
+    The form is not changed. The penalty of the training step is counted if `penalty` is true.
     """
     counter = _Counter()
     # A copy: a form may keep what it computes once, and here that has no values.
@@ -158,7 +200,7 @@ def trace_epoch(forward: Forward, *, penalty: bool = True) -> Cost:
     twin.masks = _AllKept(counter)
     with counter, torch.enable_grad():
         network.train()
-        loss = twin.training().logsumexp(dim=1).sum()
+        loss = twin.training().sum()
         added = twin.penalty() if penalty else None
         if added is not None:
             loss = loss + added
@@ -168,4 +210,6 @@ def trace_epoch(forward: Forward, *, penalty: bool = True) -> Cost:
             network.eval()
             twin.scored()
     # What the step computed is kept for the gradient; beside it lie the gradients of one layer.
-    return Cost(tuple(counter.kernels)) + temporary(held / 4)
+    entries = 0 if isinstance(forward.x, Tensor) else forward.x.nnz
+    held = max(held / 4, TRANSPOSITION_MEMORY * entries)
+    return Cost(tuple(counter.kernels)) + temporary(held)

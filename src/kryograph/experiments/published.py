@@ -1,9 +1,8 @@
-"""The settings that the paper prints: 81 rows.
+"""The 81 rows of settings that the paper prints, read from `published_settings.csv`.
 
-They are data (`published_settings.csv`). Numbers stand there as printed; where a
-printed number cannot be meant, `lr_read` holds what is used instead and `note` says why. Three
-things that a row does not give are added: one hidden Krylov layer (D4), the classifier C of the
-paper's equation (D2), and the operator of the authors' code, not of the paper's text (D1).
+Numbers are as printed; if a printed number cannot be right, `lr_read` holds the one that is used
+and `note` says why. Three values that the paper's rows lack are added: one hidden Krylov layer
+(D4), the classifier C of the paper's equation (D2), and the operator of the authors' code (D1).
 """
 
 from __future__ import annotations
@@ -19,23 +18,17 @@ from kryograph.systems import SYSTEMS
 from kryograph.systems.settings import Settings
 
 _SETTINGS = (
-    "lr",
-    "weight_decay",
-    "hidden",
-    "layers",
-    "order",
-    "dropout",
-    "optimizer",
-    "classifier",
+    *("lr", "weight_decay", "hidden", "layers"),
+    *("order", "dropout", "optimizer", "classifier"),
 )
 
 
 @dataclass(frozen=True)
 class Published:
-    """One row: a system's settings for a column, and the accuracy that was printed for it."""
+    """Published settings of a system for a scenario, and the published accuracy as a fraction."""
 
     system: str
-    column: Scenario
+    scenario: Scenario
     settings: Settings
     operator: str
     accuracy: float
@@ -45,10 +38,10 @@ class Published:
 
 @cache
 def published() -> tuple[Published, ...]:
-    """All 81 rows in the order of the paper.
+    """All rows in the order of the paper.
 
     >>> row = published()[25]
-    >>> row.system, str(row.column), row.settings.hidden, row.accuracy
+    >>> row.system, str(row.scenario), row.settings.hidden, row.accuracy
     ('truncated-krylov', 'cora public, validation', 1950, 0.8351)
     """
     text = resources.files(__package__).joinpath("published_settings.csv").read_text("utf-8")
@@ -56,45 +49,46 @@ def published() -> tuple[Published, ...]:
 
 
 def _row(row: dict[str, str]) -> Published:
-    given = {name: row[name] for name in _SETTINGS if row[name]}
-    given["lr"] = row["lr_read"] or row["lr"]
+    values = {name: row[name] for name in _SETTINGS if row[name]}
+    values["lr"] = row["lr_read"] or row["lr"]
     return Published(
         system=row["system"],
-        column=Scenario(
+        scenario=Scenario(
             dataset=row["dataset"],
             split="public" if row["public"] == "yes" else row["label_rate"],
             protocol=row["protocol"],
         ),
-        settings=SYSTEMS[row["system"]].settings_type().replace(given),
+        settings=SYSTEMS[row["system"]].settings_type().replace(values),
         operator=row["operator"],
-        # Printed in per cent; the fifth digit keeps 83.51 from becoming 0.8350999….
-        accuracy=round(float(row["accuracy"]) / 100, 6),
+        accuracy=round(float(row["accuracy"]) / 100, 6),  # 83.51 must not become 0.8350999…
         source=row["source"],
         note=row["note"],
     )
 
 
-def find_published(name: str, column: Scenario) -> Published | None:
-    """The row of a system and a column, if there is one."""
-    for row in published():
-        if row.system == name and row.column == column:
-            return row
-    return None
+def find_published(name: str, scenario: Scenario) -> Published | None:
+    """Published settings of a system for a scenario; None if there are none."""
+    rows = (row for row in published() if (row.system, row.scenario) == (name, scenario))
+    return next(rows, None)
 
 
-def paper_settings(name: str, column: Scenario) -> Published:
-    """The row of a system and a column, or an error that names the columns there are."""
-    row = find_published(name, column)
+def paper_settings(name: str, scenario: Scenario) -> Published:
+    """Published settings of a system for a scenario.
+
+    Raises:
+        UsageError: If there are none; it names the splits that have some.
+    """
+    row = find_published(name, scenario)
     if row is None:
         splits = [
-            r.column.split
+            r.scenario.split
             for r in published()
-            if (r.system, r.column.dataset, r.column.protocol)
-            == (name, column.dataset, column.protocol)
+            if (r.system, r.scenario.dataset, r.scenario.protocol)
+            == (name, scenario.dataset, scenario.protocol)
         ]
-        there_are = f"only for {', '.join(splits)}" if splits else "nor for any other split"
+        others = f"only for {', '.join(splits)}" if splits else "nor for any other split"
         raise UsageError(
-            f"The paper prints no settings of {name} for {column}, {there_are}: "
+            f"The paper prints no settings of {name} for {scenario}, {others}: "
             "use --settings default."
         )
     return row

@@ -1,14 +1,7 @@
-"""Selection: how far the best of several trials lies above their mean by luck alone.
+"""Standing of the paper's proposals: difference from the paper's values, lead over baselines.
 
-Who tries many settings, each on draws of its own, and prints the highest mean, prints the luckiest
-draws too. For trials that are equally good, with normal errors, this luck is the expected maximum
-of as many standard normals, times the standard error of a trial's mean.
-
-The paper's claims on equal terms: its proposals beside what it prints, and beside baselines.
-
-A proposal is compared with each baseline over the splits that both were run on, by the same
-protocol and stop rule and with one setting each: that it comes first is said only of columns in
-which it does so here.
+A proposal is compared with each baseline on the splits that both were run on, with the same
+protocol and stop rule and with one setting each.
 """
 
 from __future__ import annotations
@@ -24,19 +17,21 @@ from kryograph.experiments.comparison import DIGITS, paired
 from kryograph.stats import expected_maximum, student_half_width
 
 TRIALS = 20
-"""Few for a Bayesian search; how many the paper's had is not known."""
+"""Assumed number of settings that the paper's search tried; the real number is not published."""
 
 RUNS = 10
-"""Of each trial: as many as the paper averages."""
+"""Number of runs that the paper averages for each setting."""
 
 
 def selection_bias(spread: float, trials: int = TRIALS, runs: int = RUNS) -> float:
-    """What the best of the trials is above their mean.
+    """Expected gain from reporting the best of several equally good settings.
+
+    It is the expected maximum of standard normal numbers, times the standard error of a mean.
 
     Args:
         spread: Standard deviation between runs.
-        trials: How many are equally good.
-        runs: How many each is the mean of.
+        trials: Number of settings.
+        runs: Number of runs of each setting, on splits of its own.
     """
     return expected_maximum(trials) * spread / sqrt(runs)
 
@@ -45,67 +40,76 @@ PROPOSALS = ("linear-snowball", "snowball", "truncated-krylov")
 """The systems that the paper proposes; in its tables all others are baselines."""
 
 TOGETHER = "together"
-"""The name of all proposals as one."""
+"""Name of the standing of all proposals together."""
 
 FAR_BELOW_PAPER = -0.04
-"""A cell that is further below the paper's value than this wants an explanation."""
+"""Cells that are further below the paper's value than this are listed."""
 
 
 @dataclass(frozen=True)
 class Lead:
-    """How far a proposal is ahead of the best baseline in a column; behind if it is negative."""
+    """Lead of a proposal over the best baseline in a column.
+
+    Args:
+        heading: The column.
+        baseline: The baseline with the smallest difference.
+        margin: Mean difference from that baseline; negative if the proposal is behind.
+        clear: Whether the 95 % interval of the difference from every baseline is above zero.
+        missing: Baselines of the table that have no split in common with the proposal.
+    """
 
     heading: str
     baseline: str
-    """The best one: that with the smallest difference."""
     margin: float
     clear: bool
-    """Whether the interval against every baseline is above zero."""
     missing: tuple[str, ...]
-    """Baselines of the table that have no split in common with the proposal yet."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A proposal in a table."""
+    """Results of a proposal in a table. Differences are our accuracy minus the paper's.
+
+    Args:
+        system: Name of the proposal.
+        differences: Difference of each cell that has runs and a published value.
+        by_seed: Mean of these differences for each seed that all cells have. Cells are not
+            independent, because a seed draws the labels of many columns, but seeds are.
+        luck: Selection bias of each cell with at least two runs.
+        searched: Differences on the splits of the search and on those of the table, for each cell
+            whose settings were searched in its own column.
+        alone: Differences with one setting per column; empty if no cell has several.
+        far_below: Cells further below the paper than `FAR_BELOW_PAPER`, with their differences.
+        leads: Lead in each column that has runs of a baseline on the same splits.
+    """
 
     system: str
     differences: tuple[float, ...]
-    """Ours less the paper's, for each cell that has both."""
     by_seed: tuple[float, ...]
-    """The mean of these over the cells, for each seed that all of them have: a seed that draws
-    labels well does so for many columns, so cells are not independent, but seeds are."""
     luck: tuple[float, ...]
-    """What the paper's search may owe to its draws, for each of them that has two runs."""
     searched: tuple[tuple[float, float], ...]
-    """Less the paper's, for each cell whose settings were searched for in its column: on the splits
-    that chose them, and on those of the table."""
     alone: tuple[float, ...]
-    """Ours less the paper's by one setting for a column, if in some cells there are several."""
     far_below: tuple[tuple[str, float], ...]
-    """Columns, and how far below the paper."""
     leads: tuple[Lead, ...]
-    """A column each, where any baseline can be compared with."""
 
     @property
     def mean_difference(self) -> float | None:
-        """Over the cells."""
-        return fmean(self.differences) if self.differences else None
+        """Mean difference over the cells; None if there are none."""
+        return _mean(self.differences)
 
     @property
     def half_width(self) -> float | None:
-        """Of the 95 % interval of the mean difference, over seeds; None if they are too few."""
+        """Half of the 95 % interval of the mean difference; None with fewer than two seeds."""
         n = len(self.by_seed)
         return student_half_width(stdev(self.by_seed), n) if n > 1 else None
 
     @property
     def mean_luck(self) -> float | None:
-        """Over the cells."""
-        return fmean(self.luck) if self.luck else None
+        """Mean selection bias over the cells; None if there are none."""
+        return _mean(self.luck)
 
     @property
     def mean_searched(self) -> tuple[float, float] | None:
-        """Over the cells: where the settings were chosen, and in the table."""
+        """Mean differences on the splits of the search and on those of the table."""
         if not self.searched:
             return None
         where_chosen, here = zip(*self.searched, strict=True)
@@ -113,31 +117,31 @@ class Standing:
 
     @property
     def mean_alone(self) -> float | None:
-        """Over the cells."""
-        return fmean(self.alone) if self.alone else None
+        """Mean difference with one setting per column; None if no cell has several."""
+        return _mean(self.alone)
 
     @property
     def wins(self) -> tuple[Lead, ...]:
-        """The columns in which it beats every baseline."""
+        """Leads in the columns in which the proposal beats every baseline."""
         return tuple(lead for lead in self.leads if lead.margin > 0)
 
     @property
     def clear_wins(self) -> tuple[Lead, ...]:
-        """Those in which it does so beyond chance."""
+        """Wins whose interval against every baseline is above zero."""
         return tuple(lead for lead in self.wins if lead.clear)
 
     @property
     def mean_margin(self) -> float | None:
-        """Over the best baseline, in all columns."""
-        return fmean(lead.margin for lead in self.leads) if self.leads else None
+        """Mean margin over the columns; None if there are none."""
+        return _mean([lead.margin for lead in self.leads])
 
     @property
     def incomplete(self) -> int:
-        """In how many columns some baselines cannot be compared with yet."""
+        """Number of columns in which some baselines have no split in common with the proposal."""
         return sum(bool(lead.missing) for lead in self.leads)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """Convert to values that JSON can hold."""
         return {
             "system": self.system,
             "cells": len(self.differences),
@@ -157,75 +161,66 @@ class Standing:
 
 
 def standings(results: Sequence[CellResult]) -> list[Standing]:
-    """The standing of each proposal among the cells of one table; of those that were run."""
-    made = []
-    for name in PROPOSALS:
-        own = [result for result in results if result.cell.system == name]
-        made.append(_standing(name, own, results, [r.cell.heading for r in own]))
-    return [each for each in made if each.differences or each.leads]
+    """The standing of each proposal that has runs among the cells of one table."""
+    cells = {name: [r for r in results if r.cell.system == name] for name in PROPOSALS}
+    every = (_standing(name, own, results) for name, own in cells.items())
+    return [standing for standing in every if standing.differences or standing.leads]
 
 
 def together(results: Sequence[CellResult]) -> list[Standing]:
-    """All proposals beside the paper, as if they were one; nothing if there are not several."""
+    """The standing of all proposals together, in a list; empty if only one of them has runs."""
     own = [r for r in results if r.cell.system in PROPOSALS and r.difference is not None]
     if len({result.cell.system for result in own}) < 2:
         return []
-    return [_standing(TOGETHER, own, (), [str(r.cell) for r in own])]
+    return [_standing(TOGETHER, own, ())]
 
 
-def _standing(
-    name: str,
-    own: Sequence[CellResult],
-    results: Sequence[CellResult],
-    headings: Sequence[str],
-) -> Standing:
-    pairs = zip(headings, own, strict=True)
-    known = [(heading, r.difference) for heading, r in pairs if r.difference is not None]
-    spreads = (r.summary.std for r in own if r.summary is not None and r.difference is not None)
+def _standing(name: str, own: Sequence[CellResult], results: Sequence[CellResult]) -> Standing:
+    """Standing by the cells `own` among all cells of a table."""
+    known = [(r, r.difference) for r in own if r.difference is not None]
+    spreads = (r.summary.std for r, _ in known if r.summary is not None)
     leads = (_lead(result, results) for result in own)
+    several = any(cell.setting_count > 1 for cell in own)
+    alone = (cell.by_one_setting.difference for cell in own if several)
     return Standing(
         name,
         tuple(difference for _, difference in known),
-        _scores_by_seed([r for r in own if r.difference is not None]),
+        _differences_by_seed([r for r, _ in known]),
         tuple(selection_bias(spread) for spread in spreads if spread is not None),
+        tuple((r.searched - (r.cell.paper or 0), d) for r, d in known if r.searched is not None),
+        tuple(difference for difference in alone if difference is not None),
         tuple(
-            (r.searched - r.cell.paper, r.difference)
-            for r in own
-            if r.searched is not None and r.cell.paper is not None and r.difference is not None
+            (str(r.cell) if name == TOGETHER else r.cell.heading, d)
+            for r, d in known
+            if round(d, DIGITS) < FAR_BELOW_PAPER
         ),
-        _alone(own),
-        tuple((heading, d) for heading, d in known if round(d, DIGITS) < FAR_BELOW_PAPER),
         tuple(lead for lead in leads if lead is not None),
     )
 
 
-def _alone(cells: Sequence[CellResult]) -> tuple[float, ...]:
-    if all(cell.settings < 2 for cell in cells):
-        return ()
-    found = (cell.by_one_setting.difference for cell in cells)
-    return tuple(difference for difference in found if difference is not None)
-
-
-def _scores_by_seed(cells: Sequence[CellResult]) -> tuple[float, ...]:
-    """Ours less the paper's over these cells, for each seed that all of them have."""
+def _differences_by_seed(cells: Sequence[CellResult]) -> tuple[float, ...]:
+    """Mean difference over these cells, for each seed that all of them have."""
     scores = [{row.seed: row.test_accuracy or 0.0 for row in cell.rows} for cell in cells]
-    papers = fmean(cell.cell.paper or 0.0 for cell in cells) if cells else 0.0
+    paper = fmean(cell.cell.paper or 0.0 for cell in cells) if cells else 0.0
     common = set(scores[0]).intersection(*scores[1:]) if scores else set()
-    return tuple(fmean(each[seed] for each in scores) - papers for seed in sorted(common))
+    return tuple(fmean(by_seed[seed] for by_seed in scores) - paper for seed in sorted(common))
 
 
 def _lead(own: CellResult, results: Sequence[CellResult]) -> Lead | None:
     heading = own.cell.heading
-    others = [
-        result
-        for result in results
-        if result.cell.heading == heading and result.cell.system not in PROPOSALS
-    ]
-    found = [(other.cell.system, paired(own, other)) for other in others]
-    compared = [pair for _, pair in found if pair is not None]
+    pairs = {
+        other.cell.system: paired(own, other)
+        for other in results
+        if other.cell.heading == heading and other.cell.system not in PROPOSALS
+    }
+    compared = [pair for pair in pairs.values() if pair is not None]
     if not compared:
         return None
     nearest = min(compared, key=lambda pair: pair.mean)
     clear = all((pair.ci95[0] or 0) > 0 for pair in compared)
-    missing = tuple(name for name, pair in found if pair is None)
+    missing = tuple(name for name, pair in pairs.items() if pair is None)
     return Lead(heading, nearest.second, nearest.mean, clear, missing)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return fmean(values) if values else None

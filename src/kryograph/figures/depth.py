@@ -1,46 +1,40 @@
-"""Accuracy against depth: what over-smoothing does to a trained network.
+"""Test accuracy of trained networks against their depth.
 
-All systems have the width, the dropout and the number of Krylov blocks below, so that depth is all
-that changes within a line, and the architecture between lines; everything else is as each system's
-defaults have it (optimiser, learning rate, weight decay). GCN is the general network of
-`deep-krylov` with g(L) = L in every layer, which has f as a setting.
-
-Test accuracy of a system over some seeds: a point of a line, with its interval.
-
-Drawings of spectra, of features in the plane, and of accuracy against depth.
+All systems have the same width, dropout and number of Krylov blocks; everything else is the default
+of each system. GCN is the network of `deep-krylov` with g(L) = L in every layer, because that
+system has f as a setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
-from kryograph.data import Dataset
+from kryograph.data import Dataset, dataset_title
 from kryograph.errors import UsageError, unknown
 from kryograph.figures import style
-from kryograph.figures.style import panels, styled
-from kryograph.runs.job import Scenario
-from kryograph.runs.perform import Run
-from kryograph.runs.runner import Plan
+from kryograph.figures.figure import FigureResult
+from kryograph.figures.style import panels, set_log2_scale, styled
+from kryograph.runs.job import DEFAULT_STOP, Job, Scenario, over_seeds
+from kryograph.runs.perform import Datasets
+from kryograph.runs.store import Row
+from kryograph.runs.workers import cores, execute
 from kryograph.stats import summarise
 from kryograph.systems import System, system
-from kryograph.training.loop import Conditions, Diverged
+from kryograph.text import OnProgress, ignore_progress, percent, plural
+from kryograph.training.loop import Diverged
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
+"""Default numbers of hidden layers."""
 
 COMMON: Mapping[str, object] = {"hidden": 16, "dropout": 0.5}
-"""GCN's own."""
+"""Width and dropout of all systems, which are those of GCN."""
 
-_GCN: Mapping[str, object] = {
-    "filter": "diffusion",
-    "output_filter": "diffusion",
-    "weight_decay": 5e-4,
-}
+_GCN = {"filter": "diffusion", "output_filter": "diffusion", "weight_decay": 5e-4}
 
 VARIANTS: dict[str, tuple[str, Mapping[str, object]]] = {
     "GCN, ReLU": ("deep-krylov", {**_GCN, "activation": "relu"}),
@@ -49,11 +43,52 @@ VARIANTS: dict[str, tuple[str, Mapping[str, object]]] = {
     "linear Snowball": ("linear-snowball", {}),
     "truncated Krylov": ("truncated-krylov", {"order": 3}),
 }
-"""What is drawn, with its system and settings; three blocks are those of appendix II."""
+"""System and changed settings of each line; three blocks are those of appendix II."""
+
+VARIANT_LOOKS: dict[str, dict[str, Any]] = {
+    "GCN, ReLU": {"color": style.RED, "marker": "o"},
+    "GCN, tanh": {"color": style.ORANGE, "marker": "s", "linestyle": style.DASHED},
+    "Snowball": {"color": style.BLUE, "marker": "^"},
+    "linear Snowball": {"color": style.SKY, "marker": "v", "linestyle": style.DASHED},
+    "truncated Krylov": {"color": style.GREEN, "marker": "D"},
+}
+
+
+def compute_depth(
+    dataset: Dataset,
+    depths: Sequence[int],
+    *,
+    seeds: int,
+    jobs: int | None = 1,
+    stop: str = DEFAULT_STOP,
+    progress: OnProgress = ignore_progress,
+) -> FigureResult:
+    """Train every variant at every depth, `seeds` times on the public split; draw the accuracies.
+
+    The depths are numbers of hidden layers, as returned by `check_depths`.
+    """
+    rows: list[dict[str, Any]] = []
+    points = [(depth, variant) for depth in depths for variant in VARIANTS]
+    for index, (depth, variant) in enumerate(points):
+        progress(f"{depth} layers: {variant}", index / len(points))
+        score = accuracy_over_seeds(at_depth(variant, depth), dataset, seeds, jobs=jobs, stop=stop)
+        rows.append({"variant": variant, "depth": depth, **score})
+    about = {
+        **{"dataset": dataset.name, "split": "public", "protocol": "validation", "seeds": seeds},
+        "settings": {v: at_depth(v, 1).settings.as_dict() | {"layers": "depth"} for v in VARIANTS},
+        "points": rows,
+    }
+    lines = [
+        (variant, *(format_interval(row) for row in rows if row["variant"] == variant))
+        for variant in VARIANTS
+    ]
+    title = f"{dataset_title(dataset.name)}, public split, {plural(seeds, 'seed')}"
+    tables = [(("test % after layers", *map(str, depths)), lines)]
+    return FigureResult({"": draw_depths(rows, title)}, rows, about, tables)
 
 
 def at_depth(variant: str, depth: int) -> System:
-    """The system of a line at a depth.
+    """Build the system of a variant with `depth` hidden layers.
 
     >>> at_depth("truncated Krylov", 8).settings.layers
     8
@@ -64,116 +99,73 @@ def at_depth(variant: str, depth: int) -> System:
     return system(name, {**COMMON, **changes, "layers": depth})
 
 
-def checked_depths(depths: Sequence[int]) -> tuple[int, ...]:
-    """Depths in increasing order, each once and at least 1."""
+def check_depths(depths: Sequence[int]) -> tuple[int, ...]:
+    """Sort depths and drop repeated ones; each must be at least 1."""
     if not depths or min(depths) < 1:
         raise UsageError(f"Depths must be at least 1; got {', '.join(map(str, depths)) or 'none'}.")
     return tuple(sorted(set(depths)))
 
 
 def accuracy_over_seeds(
-    method: System,
-    dataset: Dataset,
-    seeds: int,
-    *,
-    jobs: int = 1,
-    conditions: Conditions | None = None,
-    on_run: Callable[[int], None] = lambda seed: None,
+    method: System, dataset: Dataset, seeds: int, *, jobs: int | None = 1, stop: str = DEFAULT_STOP
 ) -> dict[str, Any]:
-    """Mean, standard deviation and 95 % interval on the public split, with validation.
+    """Mean, standard deviation and 95 % interval of the test accuracy with seeds 0, 1, ….
 
-    Runs that diverge are counted and left out; there is no mean if all do.
-
-    Args:
-        method: The system with its settings.
-        dataset: It has a public split.
-        seeds: How many runs; their seeds are 0, 1, …
-        jobs: How many runs at once.
-        conditions: Stop rule, device, precision.
-        on_run: Hears of each run that is over.
+    The split is the public one, with validation; `jobs` runs, None: one per core, are done at the
+    same time. Runs that diverge are counted and left out; the mean is None if no run is left, and
+    the interval is None if one run is left.
     """
-    plan = Plan(
-        method,
-        "figure",
-        dataset,
-        Scenario(dataset.name, "public", "validation"),
-        seeds,
-        conditions or Conditions(),
-        jobs,
-    )
-    runs: list[Run] = []
-    try:
-        with closing(plan.runs()) as going:
-            for run in going:
-                runs.append(run)
-                on_run(run.seed)
-    except Diverged:
-        there = {run.seed: run for run in runs}
-        again = (there.get(seed) or _unless_diverged(plan, seed) for seed in range(seeds))
-        runs = [run for run in again if run is not None]
-    row: dict[str, Any] = {"runs": len(runs), "diverged": seeds - len(runs)}
-    if not runs:
+    scenario = Scenario(dataset.name, "public", "validation")
+    runs = over_seeds([Job(method, "figure", scenario, stop=stop)], seeds)
+    scores: list[float] = []
+    datasets = Datasets(loaded=[dataset])
+    workers = min(jobs or cores(), seeds)
+    with closing(execute(runs, workers=workers, load=datasets)) as outcomes:
+        for _, outcome in outcomes:
+            if isinstance(outcome, Row):
+                scores.append(outcome.test_accuracy or 0.0)
+            elif not isinstance(outcome, Diverged):
+                raise outcome
+    row: dict[str, Any] = {"runs": len(scores), "diverged": seeds - len(scores)}
+    if not scores:
         return row | dict.fromkeys(("mean", "std", "low", "high"))
-    found = summarise([run.test_accuracy for run in runs])
-    low, high = found.ci95
-    return row | {"mean": found.mean, "std": found.std, "low": low, "high": high}
+    summary = summarise(scores)
+    low, high = summary.ci95
+    return row | {"mean": summary.mean, "std": summary.std, "low": low, "high": high}
 
 
-def _unless_diverged(plan: Plan, seed: int) -> Run | None:
-    try:
-        return plan.run(seed)
-    except Diverged:
-        return None
-
-
-VARIANT_LOOKS: dict[str, dict[str, Any]] = dict(
-    zip(
-        VARIANTS,
-        (
-            {"color": style.RED, "marker": "o"},
-            {"color": style.ORANGE, "marker": "s", "linestyle": style.DASHED},
-            {"color": style.BLUE, "marker": "^"},
-            {"color": style.SKY, "marker": "v", "linestyle": style.DASHED},
-            {"color": style.GREEN, "marker": "D"},
-        ),
-        strict=True,
-    )
-)
+def format_interval(row: Mapping[str, Any]) -> str:
+    """Mean and half of the 95 % interval in per cent, such as '81.4 ± 1.3'."""
+    if row["mean"] is None:
+        return "diverged"
+    half = "" if row["low"] is None else f" ± {percent((row['high'] - row['low']) / 2)}"
+    return percent(row["mean"]) + half
 
 
 @styled
 def draw_depths(rows: Sequence[Mapping[str, Any]], title: str) -> Figure:
-    """Test accuracy against depth, with 95 % intervals, a line for each variant."""
+    """Draw test accuracy against depth with 95 % intervals, and a line for each variant."""
     figure, [axis] = panels(1, 1, 2.9, width=4.6)
-    shown = sorted({row["depth"] for row in rows})
-    for place, (variant, look) in enumerate(VARIANT_LOOKS.items()):
-        mine = [row for row in rows if row["variant"] == variant]
-        # Side by side, so that intervals do not hide each other.
-        aside = 2 ** (0.06 * (place - (len(VARIANT_LOOKS) - 1) / 2))
-        places = [row["depth"] * aside for row in mine]
-        accuracy_line(axis, places, mine, {**look, "label": variant})
-    axis.set_xscale("log", base=2)
-    axis.set_xticks(shown, [str(depth) for depth in shown])
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.set_xlabel("hidden layers")
-    axis.set_ylabel("test accuracy, %")
-    axis.set_ylim(0, 100)
-    axis.set_title(title)
+    for index, (variant, look) in enumerate(VARIANT_LOOKS.items()):
+        points = [row for row in rows if row["variant"] == variant]
+        # Points of one depth are drawn side by side, so that no interval hides another.
+        shift = 2 ** (0.06 * (index - (len(VARIANT_LOOKS) - 1) / 2))
+        x = [row["depth"] * shift for row in points]
+        draw_accuracy(axis, x, points, {**look, "label": variant})
+    set_log2_scale(axis, "x", sorted({row["depth"] for row in rows}))
+    axis.set(xlabel="hidden layers", ylabel="test accuracy, %", ylim=(0, 100), title=title)
     figure.legend(loc="outside right center")
     return figure
 
 
-def accuracy_line(
-    axis: Axes,
-    places: Sequence[float],
-    rows: Sequence[Mapping[str, Any]],
-    look: Mapping[str, Any],
+def draw_accuracy(
+    axis: Axes, x: Sequence[float], rows: Sequence[Mapping[str, Any]], look: Mapping[str, Any]
 ) -> None:
-    """Means in per cent, with bars for their intervals where there are some."""
-    drawn = [(x, row) for x, row in zip(places, rows, strict=True) if row.get("mean") is not None]
-    means = [100 * row["mean"] for _, row in drawn]
+    """Draw means in per cent with their intervals; rows without a mean are left out."""
+    points = [(at, row) for at, row in zip(x, rows, strict=True) if row["mean"] is not None]
     bars = [
-        [0.0 if row[end] is None else abs(100 * (row[end] - row["mean"])) for _, row in drawn]
+        [0.0 if row[end] is None else abs(100 * (row[end] - row["mean"])) for _, row in points]
         for end in ("low", "high")
     ]
-    axis.errorbar([x for x, _ in drawn], means, yerr=bars, capsize=1.5, elinewidth=0.8, **look)
+    means = [100 * row["mean"] for _, row in points]
+    axis.errorbar([at for at, _ in points], means, yerr=bars, capsize=1.5, elinewidth=0.8, **look)

@@ -1,7 +1,7 @@
-"""Figure 3: what nodes look like to the three proposals, trained on the public split of Cora.
+"""Figure 3: the hidden features that the three proposals learn, placed in the plane by t-SNE.
 
-The features are those of the last hidden layer; t-SNE places them in the plane (`report.map`).
-Colours are the true classes, of all nodes: they are looked at when all is learned.
+The systems are trained on the public split. Colours are the true classes of all nodes, which are
+read after training.
 """
 
 from __future__ import annotations
@@ -11,111 +11,110 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kryograph.data import Dataset
 from kryograph.figures import style
-from kryograph.figures.style import letter, panels, styled
+from kryograph.figures.figure import FigureResult
+from kryograph.figures.style import add_legend, letter_titles, panels, styled
 from kryograph.graph import UNKNOWN
 from kryograph.report.layout import positions
-from kryograph.runs.perform import final_score
+from kryograph.runs.job import DEFAULT_STOP
+from kryograph.runs.perform import final_score, true_classes
 from kryograph.systems import system
+from kryograph.text import OnProgress, ignore_progress, percent
 from kryograph.training.loop import Conditions
-
-CLASSES = (
-    style.BLUE,
-    style.ORANGE,
-    style.GREEN,
-    style.PINK,
-    style.SKY,
-    style.RED,
-    style.YELLOW,
-    style.BLACK,
-    style.GREY,
-)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
-
-
-@styled
-def draw_scatter(dataset: Dataset, found: Sequence[Placed]) -> Figure:
-    """A panel for each system: every node where t-SNE puts it, in the colour of its class."""
-    figure, axes = panels(1, len(found), 2.75)
-    order = np.random.default_rng(0).permutation(dataset.graph.n)
-    for axis, placed in zip(axes, found, strict=True):
-        low, high = placed.places.min(axis=0), placed.places.max(axis=0)
-        # t-SNE's scale means nothing: each cloud fills its square.
-        places = (placed.places - (low + high) / 2) / (high - low).max()
-        for label, name in enumerate(dataset.classes):
-            nodes = order[dataset.labels[order] == label]
-            x, y = places[nodes].T
-            axis.scatter(
-                x,
-                y,
-                s=3.5,
-                marker=MARKERS[label % len(MARKERS)],
-                color=CLASSES[label % len(CLASSES)],
-                linewidth=0,
-                label=name,
-            )
-        axis.set(xlim=(-0.52, 0.52), ylim=(-0.52, 0.52), box_aspect=1)
-        _bare(axis)
-        axis.set_xlabel(f"test accuracy {100 * placed.test_accuracy:.1f} %")
-    letter(axes, [EMBEDDED_SYSTEMS[placed.system] for placed in found])
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, markerscale=2.5)
-    return figure
-
-
-def _bare(axis: Axes) -> None:
-    """Without ticks and frame: places of t-SNE have no unit."""
-    axis.set_xticks([])
-    axis.set_yticks([])
-    axis.grid(False)
-    for spine in axis.spines.values():
-        spine.set_visible(False)
-
+from kryograph.training.stopping import stop_rule
 
 EMBEDDED_SYSTEMS = {
     "linear-snowball": "Linear Snowball",
     "snowball": "Snowball",
     "truncated-krylov": "Truncated Krylov",
 }
+"""Systems of the figure, with the titles of their panels."""
+
+CLASS_COLOURS = (
+    *(style.BLUE, style.ORANGE, style.GREEN, style.PINK, style.SKY, style.RED),
+    *(style.YELLOW, style.BLACK, style.GREY),
+)
+CLASS_LOOKS = tuple(zip(CLASS_COLOURS, "os^DvPX<>", strict=True))
+"""Colour and marker of each class; more classes than these begin again at the first."""
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A trained system, and where its features lie."""
+class PlacedFeatures:
+    """Hidden features of a trained system in the plane."""
 
     system: str
-    test_accuracy: float
-    features: int
-    places: npt.NDArray[np.float64]
+    test_accuracy: float  # from 0 to 1
+    width: int  # number of hidden features
+    positions: npt.NDArray[np.float64]  # N × 2
 
 
-def placed(
+def compute_embedding(
     dataset: Dataset,
-    name: str,
-    seed: int,
-    conditions: Conditions | None = None,
-) -> Placed:
-    """Train a system with its default settings, and place what its output layer is given."""
+    *,
+    seed: int = 0,
+    stop: str = DEFAULT_STOP,
+    progress: OnProgress = ignore_progress,
+) -> FigureResult:
+    """Train the three proposals on a data set with a public split, and draw their features."""
+    embeddings = []
+    for index, name in enumerate(EMBEDDED_SYSTEMS):
+        progress(f"training and placing {name}", index / len(EMBEDDED_SYSTEMS))
+        embeddings.append(embed_nodes(dataset, name, seed, stop))
+    about = {
+        **{"dataset": dataset.name, "split": "public", "settings": "default", "seed": seed},
+        "systems": {e.system: {"test_accuracy": e.test_accuracy} for e in embeddings},
+    }
+    lines = [(e.system, str(e.width), percent(e.test_accuracy)) for e in embeddings]
+    return FigureResult(
+        {"": draw_embeddings(dataset, embeddings)},
+        embedding_rows(dataset, embeddings),
+        about,
+        [(("system", "features", "test %"), lines)],
+    )
+
+
+def embed_nodes(dataset: Dataset, name: str, seed: int, stop: str = DEFAULT_STOP) -> PlacedFeatures:
+    """Train a system with its default settings, and place its last hidden layer by t-SNE."""
     method = system(name)
-    fit = method.fit(dataset.task(), seed=seed, conditions=conditions)
-    seen = method.embed(fit.weights, dataset.graph, len(dataset.classes))
-    return Placed(name, final_score(fit, dataset), seen.shape[1], positions(seen, seed))
+    fit = method.fit(dataset.task(), seed=seed, conditions=Conditions(stop_rule(stop)))
+    hidden = method.embed(fit.weights, dataset.graph, len(dataset.classes))
+    return PlacedFeatures(name, final_score(fit, dataset), hidden.shape[1], positions(hidden, seed))
 
 
-def embedding_rows(dataset: Dataset, found: list[Placed]) -> list[dict[str, object]]:
-    """A row for each system and node; a class that nobody knows is empty."""
+def embedding_rows(
+    dataset: Dataset, embeddings: Sequence[PlacedFeatures]
+) -> list[dict[str, object]]:
+    """Class and position of every node for each system; an unknown class is an empty text."""
+    names = ["" if c == UNKNOWN else dataset.classes[c] for c in true_classes(dataset)]
     return [
-        {
-            "system": each.system,
-            "node": node,
-            "class": "" if label == UNKNOWN else dataset.classes[label],
-            "x": float(x),
-            "y": float(y),
-        }
-        for each in found
-        for node, (label, (x, y)) in enumerate(zip(dataset.labels, each.places, strict=True))
+        {"system": e.system, "node": node, "class": name, "x": float(x), "y": float(y)}
+        for e in embeddings
+        for node, (name, (x, y)) in enumerate(zip(names, e.positions, strict=True))
     ]
+
+
+@styled
+def draw_embeddings(dataset: Dataset, embeddings: Sequence[PlacedFeatures]) -> Figure:
+    """Draw a panel for each system with every node in the colour of its class."""
+    figure, axes = panels(1, len(embeddings), 2.75)
+    order, true = np.random.default_rng(0).permutation(dataset.graph.n), true_classes(dataset)
+    for axis, embedding in zip(axes, embeddings, strict=True):
+        low, high = embedding.positions.min(axis=0), embedding.positions.max(axis=0)
+        # The scale of t-SNE means nothing, so each panel is filled.
+        places = (embedding.positions - (low + high) / 2) / (high - low).max()
+        for c, name in enumerate(dataset.classes):
+            colour, marker = CLASS_LOOKS[c % len(CLASS_LOOKS)]
+            x, y = places[order[true[order] == c]].T
+            axis.scatter(x, y, s=3.5, marker=marker, color=colour, linewidth=0, label=name)
+        axis.set(xlim=(-0.52, 0.52), ylim=(-0.52, 0.52), box_aspect=1, xticks=[], yticks=[])
+        axis.grid(False)
+        axis.spines[:].set_visible(False)
+        axis.set_xlabel(f"test accuracy {percent(embedding.test_accuracy)} %")
+    letter_titles(axes, [EMBEDDED_SYSTEMS[e.system] for e in embeddings])
+    add_legend(figure, loc="outside lower center", ncols=4, markerscale=2.5)
+    # The first layout of square panels places their titles too high.
+    figure.draw_without_rendering()
+    return figure

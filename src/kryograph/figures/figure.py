@@ -1,6 +1,6 @@
-"""What a figure leaves in a folder: pictures as PNG and SVG, the data as CSV, how as JSON.
+"""Figures as values, and their files: pictures as PNG and SVG, rows as CSV, settings as JSON.
 
-All files of a figure are written, or none. The same data give the same bytes.
+All files of a figure are written, or none. The same result gives the same bytes.
 """
 
 from __future__ import annotations
@@ -8,89 +8,81 @@ from __future__ import annotations
 import csv
 import json
 import os
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
-from kryograph.cli.console import note
+import numpy as np
+from matplotlib.figure import Figure
+
+from kryograph.data import Dataset, synthetic_citations
+from kryograph.figures.style import styled
 from kryograph.files import check_output, temporary_folder
+from kryograph.graph import Split
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+TextTable: TypeAlias = tuple[Sequence[str], Sequence[Sequence[str]]]
+"""Headings and rows of a table for the terminal."""
 
 
 @dataclass(frozen=True)
-class Output:
-    """Where a figure goes; an error, before any work is done, if it cannot or must not.
+class FigureResult:
+    """Pictures of a figure, and the numbers that they show."""
 
-    Args:
-        folder: It is made if need be.
-        name: Of every file, before its ending.
-        suffixes: Of the pictures, if there are several.
-        overwrite: Whether files of the same names are replaced.
-        as_json: Whether to print JSON on standard output when all is written.
-    """
+    drawings: Mapping[str, Figure]  # by the suffix of their files after the name of the figure
+    rows: Sequence[Mapping[str, object]]  # of the CSV file
+    about: Mapping[str, Any]  # settings and summary, for the JSON file
+    tables: Sequence[TextTable]
 
-    folder: Path
-    name: str
-    suffixes: Sequence[str] = ("",)
+
+@dataclass(frozen=True)
+class FigureFiles:
+    """Paths of a figure's files; a `UsageError` if they must not or cannot be written."""
+
+    folder: Path  # need not exist
+    name: str  # the names of the files begin with it
+    suffixes: Sequence[str] = ("",)  # of the pictures, as in `FigureResult.drawings`
     overwrite: bool = False
-    as_json: bool = False
-    begun: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        for path in self.files:
+        for path in self.paths:
             check_output(path, overwrite=self.overwrite, is_ours=Path.is_file, kind="a file")
 
     @property
-    def files(self) -> list[Path]:
-        """All that is written."""
-        drawn = [f"{self.name}{s}.{kind}" for s in self.suffixes for kind in ("png", "svg")]
-        return [self.folder / file for file in (*drawn, f"{self.name}.csv", f"{self.name}.json")]
+    def paths(self) -> list[Path]:
+        """Pictures, then the CSV and the JSON file."""
+        endings = [f"{suffix}.{kind}" for suffix in self.suffixes for kind in ("png", "svg")]
+        return [self.folder / f"{self.name}{ending}" for ending in (*endings, ".csv", ".json")]
 
-    def write(
-        self,
-        figures: Sequence[Figure],
-        rows: Sequence[Mapping[str, object]],
-        about: Mapping[str, Any],
-    ) -> None:
-        """Write pictures and data, and say so.
-
-        Args:
-            figures: One for each suffix.
-            rows: The data, a row of the CSV file each.
-            about: How they were made and what they come to.
-        """
-        whole = {"figure": self.name, "version": version("kryograph"), **about}
+    def write(self, result: FigureResult) -> dict[str, Any]:
+        """Write all files and return the contents of the JSON file."""
+        about = {"figure": self.name, "version": version("kryograph"), **result.about}
         with temporary_folder(self.folder, self.name) as temporary:
-            self._write(temporary, figures, rows, whole)
-            for path in self.files:
+            for suffix in self.suffixes:
+                draw_file(result.drawings[suffix], temporary / f"{self.name}{suffix}")
+            columns = list(dict.fromkeys(key for row in result.rows for key in row))
+            with (temporary / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(result.rows)
+            text = json.dumps(about, indent=2, ensure_ascii=False)
+            (temporary / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+            for path in self.paths:
                 os.replace(temporary / path.name, path)
-        seconds = time.perf_counter() - self.begun
-        if self.as_json:
-            files = [str(path) for path in self.files]
-            print(json.dumps({**whole, "seconds": round(seconds, 1), "files": files}, indent=2))
-        names = ", ".join(path.name for path in self.files)
-        note(f"Written to {self.folder} in {seconds:.0f} s: {names}.")
+        return about
 
-    def _write(
-        self,
-        folder: Path,
-        figures: Sequence[Figure],
-        rows: Sequence[Mapping[str, object]],
-        about: Mapping[str, Any],
-    ) -> None:
-        from kryograph.figures.style import draw_file
 
-        for suffix, figure in zip(self.suffixes, figures, strict=True):
-            draw_file(figure, folder / f"{self.name}{suffix}")
-        columns = list(dict.fromkeys(key for row in rows for key in row))
-        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-        text = json.dumps(about, indent=2, ensure_ascii=False)
-        (folder / f"{self.name}.json").write_text(text + "\n", encoding="utf-8")
+def quick_dataset() -> Dataset:
+    """Draw a graph that trains in a moment, with a split of its own as the public one."""
+    drawn = synthetic_citations(n=300, classes=3, words=60, words_per_node=8, seed=0)
+    # The classes of neighbouring node numbers are independent, so that no shuffling is needed.
+    train, validation, test = np.split(np.arange(300), [60, 160])
+    return replace(drawn, public=Split("public", train=train, validation=validation, test=test))
+
+
+@styled
+def draw_file(figure: Figure, path: Path) -> None:
+    """Write a picture as PNG and SVG beside `path`, without a date, to repeat the bytes."""
+    figure.savefig(path.with_name(f"{path.name}.png"), metadata={"Software": None})
+    figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})

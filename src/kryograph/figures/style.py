@@ -1,25 +1,24 @@
-"""How figures look.
+"""Style of the figures: sizes, colours, panels and titles.
 
-Colours are those of Okabe and Ito, which colour-blind people tell apart, and no two lines of a
-panel share both colour and dashes. A figure across two columns of a paper is seven inches wide.
+Colours are those of Okabe and Ito, which colour-blind people can tell apart. No two lines of a
+panel share both colour and dashes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from pathlib import Path
+from string import ascii_lowercase
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-
-TITLES = {"cora": "Cora", "citeseer": "CiteSeer", "pubmed": "PubMed"}
+from matplotlib.ticker import NullLocator
 
 WIDTH = 7.0
-"""Inches: two columns of a paper."""
+"""Width in inches of a figure across two columns of a paper."""
 
 BLUE, ORANGE, GREEN, PINK = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
 SKY, RED, YELLOW, BLACK, GREY = "#56b4e9", "#d55e00", "#f0e442", "#000000", "#7f7f7f"
@@ -59,7 +58,7 @@ DrawnResult = TypeVar("DrawnResult")
 
 
 def styled(draw: Callable[P, DrawnResult]) -> Callable[P, DrawnResult]:
-    """A function that draws, made to draw in this style, whatever the user's own is."""
+    """Make a function draw in this style, whatever the user's matplotlib settings are."""
 
     @wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> DrawnResult:
@@ -75,20 +74,31 @@ def styled(draw: Callable[P, DrawnResult]) -> Callable[P, DrawnResult]:
 def panels(
     rows: int, columns: int, height: float, *, width: float = WIDTH, **options: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row; not shown anywhere, and known to nobody else."""
+    """Create a figure and its panels, row by row.
+
+    `pyplot` does not know the figure, so no window opens and nothing has to be closed. Height and
+    width are in inches; the options are those of `Figure.subplots`, such as `sharey`.
+    """
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, list(figure.subplots(rows, columns, squeeze=False, **options).ravel())
 
 
-def letter(axes: Sequence[Axes], titles: Sequence[str]) -> None:
-    """Titles as papers number them: (a), (b), …"""
-    for place, (axis, title) in enumerate(zip(axes, titles, strict=True)):
-        axis.set_title(f"({chr(ord('a') + place)}) {title}")
+def letter_titles(axes: Sequence[Axes], titles: Sequence[str]) -> None:
+    """Set the titles of panels, with a letter before each: (a), (b), …."""
+    for letter, (axis, title) in zip(ascii_lowercase, zip(axes, titles, strict=True), strict=False):
+        axis.set_title(f"({letter}) {title}")
 
 
-@styled
-def draw_file(figure: Figure, path: Path) -> None:
-    """The figure as PNG and as SVG, without a date: the same figure gives the same bytes."""
-    figure.savefig(path.with_name(f"{path.name}.png"), metadata={"Software": None})
-    figure.savefig(path.with_name(f"{path.name}.svg"), metadata={"Date": None})
+def add_legend(figure: Figure, **options: Any) -> None:
+    """Add a legend of the first panel's lines; the options are those of `Figure.legend`."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, **options)
+
+
+def set_log2_scale(axes: Axes, direction: str, ticks: Sequence[int]) -> None:
+    """Give the axis "x" or "y" a logarithmic scale to base 2 with labels at these ticks only."""
+    getattr(axes, f"set_{direction}scale")("log", base=2)
+    axis = axes.xaxis if direction == "x" else axes.yaxis
+    axis.set_ticks(ticks, [str(tick) for tick in ticks])
+    axis.set_minor_locator(NullLocator())

@@ -5,11 +5,10 @@ tensor or an array; results have the kind and precision of X. `kryograph.krylov.
 used by networks, takes tensors only and has gradients.
 """
 
-from kryograph.krylov.bases import BlockBasis, arnoldi, block_lanczos, gamma, grade
+from kryograph.krylov.bases import BlockBasis, arnoldi, block_lanczos, gamma, grade, krylov_blocks
 from kryograph.krylov.filters import Filter, chebyshev, inverse, rational
 from kryograph.krylov.functions import Applied, applied, apply
 from kryograph.krylov.inner_products import CLASSICAL, GLOBAL, LOOP_INTERCHANGE, BlockInnerProduct
-from kryograph.krylov.power_blocks import krylov_blocks
 from kryograph.krylov.process import End
 
 __all__ = [

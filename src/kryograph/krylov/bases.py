@@ -1,4 +1,6 @@
-r"""Orthonormal bases of block Krylov spaces, the grade, and the parameter blocks Γ of a filter.
+r"""Bases of block Krylov spaces, the grade, and the parameter blocks Γ of a filter.
+
+`krylov_blocks` iterates over the block Krylov matrix :math:`K_m(L, X) = [X, LX, \dots, L^{m-1}X]`.
 
 The paper writes a filter as :math:`g(L) X = K_m(L, X) \Gamma`. In a Krylov basis, with
 :math:`X = V_1 B`, both sides are small:
@@ -12,10 +14,14 @@ The paper writes a filter as :math:`g(L) X = K_m(L, X) \Gamma`. In a Krylov basi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic
+from itertools import accumulate
+from typing import Any, Generic, overload
 
+import numpy.typing as npt
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -25,6 +31,39 @@ from kryograph.krylov.functions import FINEST_TOLERANCE, MOST_STEPS, Approximati
 from kryograph.krylov.inner_products import CLASSICAL, BlockInnerProduct, as_inner_product
 from kryograph.krylov.inputs import A, LinearMap, Pair
 from kryograph.krylov.process import End, Growth
+from kryograph.operators import Operator
+from kryograph.sparse import SparseMatrix
+
+
+@overload
+def krylov_blocks(
+    L: Operator | SparseMatrix | Tensor, X: Tensor | SparseMatrix, order: int
+) -> Iterator[Tensor]: ...
+
+
+@overload
+def krylov_blocks(
+    L: Operator | sp.sparray | npt.NDArray[Any], X: npt.NDArray[Any], order: int
+) -> Iterator[npt.NDArray[Any]]: ...
+
+
+def krylov_blocks(L: Any, X: Any, order: int) -> Iterator[Any]:
+    """Iterate over the blocks X, LX, …, L^{order-1} X of the block Krylov matrix K_order(L, X).
+
+    They are computed by repeated products, L(L(LX)), never from powers of L, in the precision of
+    X, and have gradients if X is a tensor with gradients. `order` counts X itself; a sparse X
+    becomes dense. If X is a NumPy array, L is an operator or a matrix of NumPy or SciPy.
+
+    >>> from kryograph.data import toy
+    >>> from kryograph.operators import operator
+    >>> x = torch.tensor([[1.0], [0.0], [0.0]])
+    >>> [b.ravel().tolist() for b in krylov_blocks(operator(toy.path(3), "affinity"), x, 3)]
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [2.0, 2.0, 1.0]]
+    """
+    if order < 1:
+        raise UsageError(f"The order of a block Krylov matrix must be at least 1; it is {order}.")
+    block = X.to_dense() if isinstance(X, SparseMatrix) else X
+    return accumulate(range(order - 1), lambda block, _: L @ block, initial=block)
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +138,9 @@ def arnoldi(
 ) -> BlockBasis[A]:
     """Compute at most `steps` blocks of an orthonormal basis of a Krylov space of any square L.
 
-    Args:
-        L: An operator or a square matrix.
-        X: N × F.
-        steps: Largest number of blocks.
-        product: The block inner product, or its name.
-        tolerance: Length of a direction that counts as zero, relative to the columns of X and to
-            L. The default is the square root of the rounding error of X and L, 1.5e-8 in float64;
-            with a smaller value rounding errors may be taken for directions.
+    A direction whose length, relative to the columns of X and to L, is below the tolerance counts
+    as zero. The default is the square root of the rounding error of X and L, 1.5e-8 in float64;
+    with a smaller value rounding errors may be taken for directions.
 
     >>> from kryograph.data import toy
     >>> from kryograph.operators import operator
@@ -115,7 +149,7 @@ def arnoldi(
     >>> basis.end.name, basis.ranks
     ('INVARIANT', (1, 1))
     """
-    return _basis(Pair.of(L, X), steps, product, tolerance, symmetric=False)
+    return BlockBasis(_grow(Pair.of(L, X), steps, product, tolerance, symmetric=False))
 
 
 def block_lanczos(
@@ -129,7 +163,7 @@ def block_lanczos(
     """Compute the basis of `arnoldi` for a symmetric L by three-term recurrences."""
     pair = Pair.of(L, X)
     pair.require_symmetric()
-    return _basis(pair, steps, product, tolerance, symmetric=True)
+    return BlockBasis(_grow(pair, steps, product, tolerance, symmetric=True))
 
 
 def grade(
@@ -141,13 +175,9 @@ def grade(
 ) -> int:
     """Compute m(L, X), the smallest m where K_{m+1} and K_m span the same space; 0 if X is zero.
 
-    Args:
-        L: An operator or a square matrix.
-        X: N × F.
-        tolerance: Length of a direction that counts as zero, as for `arnoldi`.
-        product: The block inner product. The span has coefficients from its algebra S: all
-            matrices (classical), diagonal matrices (loop-interchange) or multiples of the
-            identity (global).
+    The span has coefficients from the algebra S of the inner product: all matrices (classical),
+    diagonal matrices (loop-interchange) or multiples of the identity (global). The tolerance is
+    that of `arnoldi`.
 
     >>> from kryograph.data import toy
     >>> from kryograph.operators import operator
@@ -156,12 +186,7 @@ def grade(
     (1, 2, 0)
     """
     pair = Pair.of(L, X)
-    growth = Growth(
-        pair, as_inner_product(product), rank_tolerance(pair, tolerance), symmetric=pair.symmetric
-    )
-    while growth.end is None:
-        growth.step()
-    return growth.steps
+    return _grow(pair, None, product, tolerance, symmetric=pair.symmetric).steps
 
 
 def rank_tolerance(pair: Pair, tolerance: float | None) -> float:
@@ -177,22 +202,23 @@ def rank_tolerance(pair: Pair, tolerance: float | None) -> float:
     return tolerance
 
 
-def _basis(
+def _grow(
     pair: Pair,
-    steps: int,
+    steps: int | None,
     product: BlockInnerProduct | str,
     tolerance: float | None,
     *,
     symmetric: bool,
-) -> BlockBasis[A]:
-    if steps < 1:
+) -> Growth:
+    """Make at most `steps` steps; None means until the space is invariant."""
+    if steps is not None and steps < 1:
         raise UsageError(f"The number of steps must be at least 1; it is {steps}.")
     growth = Growth(
         pair, as_inner_product(product), rank_tolerance(pair, tolerance), symmetric=symmetric
     )
-    while growth.end is None and growth.steps < steps:
+    while growth.end is None and (steps is None or growth.steps < steps):
         growth.step()
-    return BlockBasis(growth)
+    return growth
 
 
 def gamma(
@@ -208,16 +234,9 @@ def gamma(
 
     The powers L^i X become nearly dependent long before the grade is reached. Up to thirty blocks
     the sum equals g(L)X to 1e-11 if the spectrum lies in [-1, 1], and to 1e-7 for the Laplacian of
-    a path.
-
-    Args:
-        g: An analytic function, as for `apply`.
-        L: An operator or a square matrix, symmetric or not.
-        X: N × F.
-        m: Number of blocks; None means the grade m(L, X). With fewer blocks, the sum is the best
-            approximation of g(L)X in the Frobenius norm.
-        product: The block inner product; the blocks lie in its algebra S.
-        max_steps: Largest number of blocks of the Krylov space in which g(L)X is computed.
+    a path. With m below the grade m(L, X), which is its default, the sum is the best approximation
+    of g(L)X in the Frobenius norm. g(L)X is computed in a Krylov space of `max_steps` blocks at
+    most; L need not be symmetric.
 
     >>> from kryograph.data import toy
     >>> from kryograph.operators import operator

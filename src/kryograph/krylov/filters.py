@@ -25,7 +25,7 @@ import scipy.linalg
 from numpy.polynomial import Polynomial
 from numpy.polynomial import chebyshev as cheb
 
-from kryograph.errors import UsageError, unknown
+from kryograph.errors import UsageError, check_known
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
@@ -37,11 +37,9 @@ LARGEST_CONDITION = 1e6
 class Filter:
     """An analytic function g.
 
-    Attributes:
-        name: The expression that builds it, for messages.
-        values: Evaluates g at an array of numbers.
-        of_matrix: Evaluates g at a small matrix that need not be symmetric.
-        series: Iterates over the Taylor coefficients about 0; None if they are not known.
+    It is evaluated by `values` at an array of numbers and by `of_matrix` at a small matrix that
+    need not be symmetric. `series` iterates over the Taylor coefficients about 0, or is None if
+    they are not known; `name` is for messages.
 
     >>> rational([1.0], [1.0, -1.0]).values(np.array([0.0, 0.5])).tolist()
     [1.0, 2.0]
@@ -136,8 +134,7 @@ def as_filter(g: Analytic) -> Filter:
         return g
     if callable(g):
         return Filter(getattr(g, "__name__", "g"), g, _through_eigenvectors(g))
-    if g not in FILTERS:
-        raise unknown("analytic function", g, FILTERS)
+    check_known("analytic function", g, FILTERS)
     return FILTERS[g]
 
 

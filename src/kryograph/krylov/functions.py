@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kryograph.errors import KryographError, UsageError, unknown
+from kryograph.errors import KryographError, UsageError, check_known
 from kryograph.krylov.filters import Analytic, Filter, FloatArray, as_filter
 from kryograph.krylov.inner_products import CLASSICAL, BlockInnerProduct, as_inner_product
 from kryograph.krylov.inputs import A, LinearMap, Pair
@@ -37,14 +37,11 @@ DIRECTION_TOLERANCE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Applied(Generic[A]):
-    """The result of `applied`: g(L)X with an estimate of its error.
+    """The result of `applied`: g(L)X, in the kind and shape of X, with an estimate of its error.
 
-    Attributes:
-        value: g(L)X, with the kind, shape and precision of X.
-        steps: Number of products with L.
-        estimate: Estimated error, relative to the Frobenius norm of g(L)X.
-        converged: Whether the estimate is within the tolerance.
-        end: Why the computation ended; `End.INVARIANT` means that it is exact up to rounding.
+    The estimate is relative to the Frobenius norm of g(L)X; the result has converged if it is
+    within the tolerance, and is exact up to rounding if `end` is `End.INVARIANT`. `steps` counts
+    products with L.
     """
 
     value: A
@@ -114,8 +111,7 @@ def applied(
         raise UsageError(f"The tolerance must be positive; it is {tolerance}.")
     if max_steps < 1:
         raise UsageError(f"max_steps must be at least 1; it is {max_steps}.")
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
+    check_known("method", method, METHODS)
     pair, function = Pair.of(L, X), as_filter(g)
     tolerance = max(tolerance, FINEST_TOLERANCE)
     if method == "power-series":
@@ -136,10 +132,7 @@ def applied(
 class Approximation:
     """The approximation V g(H) E_1 B of g(L)X in a growing Krylov space.
 
-    Attributes:
-        growth: The Krylov space.
-        coefficients: g(H) E_1 B, B × k × r; None as long as g is not finite on the Ritz values.
-        estimate: Estimated relative error.
+    The coefficients g(H) E_1 B, B × k × r, are None as long as g is not finite on the Ritz values.
     """
 
     def __init__(self, pair: Pair, g: Filter, product: BlockInnerProduct, symmetric: bool) -> None:

@@ -34,21 +34,18 @@ largest entry."""
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """L and X after all checks, in float64.
-
-    Attributes:
-        matrix: L, N × N, sparse or dense.
-        x: A copy of X, N × F.
-        eps: Relative rounding error of the less precise of the two inputs.
-        original: X as the caller passed it.
-        known_symmetric: Whether L is symmetric, if L is an operator; None for other matrices.
-    """
+    """L and X after all checks, in float64."""
 
     matrix: SparseMatrix | Tensor
+    """L, N × N."""
     x: Tensor
+    """A copy of X, N × F."""
     eps: float
+    """Relative rounding error of the less precise of the two inputs."""
     original: Any
+    """X as the caller passed it."""
     known_symmetric: bool | None
+    """Whether L is symmetric, if L is an operator; None for other matrices."""
 
     @classmethod
     def of(cls, L: LinearMap, X: Any) -> Pair:
@@ -113,16 +110,9 @@ class Pair:
 
 def _features(X: Any) -> tuple[Tensor, float]:
     """Convert X to N × F in float64; also its relative rounding error."""
-    if isinstance(X, SparseMatrix):
+    if isinstance(X, SparseMatrix | Tensor):
         X = X.to_dense()
-    if isinstance(X, Tensor):
-        dense = X.detach().to_dense()
-        eps = _eps(dense.dtype)
-        x = dense.to(torch.float64, copy=True, memory_format=torch.contiguous_format)
-    else:
-        array = X.toarray() if sp.issparse(X) else np.asarray(X)
-        eps = float(np.finfo(_floating(array.dtype)).eps)
-        x = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
+    x, eps = _dense(X.toarray() if sp.issparse(X) else X)
     if x.ndim not in (1, 2):
         raise UsageError(f"X must be N × F, or N numbers; it has shape {tuple(x.shape)}.")
     return x.reshape(len(x), -1) if len(x) else x.reshape(0, 1), eps
@@ -133,31 +123,29 @@ def _matrix(L: LinearMap, device: torch.device) -> tuple[SparseMatrix | Tensor, 
     if isinstance(L, Operator):
         return L.tensor(torch.float64, device), float(np.finfo(np.float64).eps), L.symmetric
     if isinstance(L, SparseMatrix):
-        return _sparse(L.to_scipy(), device)
-    if isinstance(L, Tensor) and L.layout != torch.strided:
+        L = L.to_scipy()
+    elif isinstance(L, Tensor) and L.layout != torch.strided:
         entries = L.detach().to_sparse_coo().coalesce().cpu()  # type: ignore[no-untyped-call]
         pairs = tuple(entries.indices().numpy())
-        return _sparse(sp.coo_array((entries.values().numpy(), pairs), tuple(L.shape)), device)
+        L = sp.coo_array((entries.values().numpy(), pairs), tuple(L.shape))
+    if np.ndim(L) != 2:
+        raise UsageError(f"L must be a square matrix; it has shape {tuple(np.shape(L))}.")
     if sp.issparse(L):
-        return _sparse(L, device)
-    if isinstance(L, Tensor):
-        eps = _eps(L.dtype)
-        dense = L.detach().to(device, torch.float64)
-    else:
-        array = np.asarray(L)
-        eps = float(np.finfo(_floating(array.dtype)).eps)
-        dense = torch.from_numpy(np.array(array, dtype=np.float64, order="C")).to(device)
-    if dense.ndim != 2:
-        raise UsageError(f"L must be a square matrix; it has shape {tuple(dense.shape)}.")
-    return dense, eps, None
+        csr = sp.csr_array(L)
+        eps = float(np.finfo(_floating(csr.dtype)).eps)
+        return SparseMatrix.from_scipy(csr, dtype=torch.float64, device=device), eps, None
+    dense, eps = _dense(L)
+    return dense.to(device), eps, None
 
 
-def _sparse(matrix: Any, device: torch.device) -> tuple[SparseMatrix, float, None]:
-    if matrix.ndim != 2:
-        raise UsageError(f"L must be a square matrix; it has shape {matrix.shape}.")
-    eps = float(np.finfo(_floating(matrix.dtype)).eps)
-    csr = sp.csr_array(matrix)
-    return SparseMatrix.from_scipy(csr, dtype=torch.float64, device=device), eps, None
+def _dense(values: Any) -> tuple[Tensor, float]:
+    """Copy a dense tensor or an array as float64; also its relative rounding error."""
+    if isinstance(values, Tensor):
+        copy = values.detach().to(torch.float64, copy=True, memory_format=torch.contiguous_format)
+        return copy, _eps(values.dtype)
+    array = np.asarray(values)
+    eps = float(np.finfo(_floating(array.dtype)).eps)
+    return torch.from_numpy(np.array(array, dtype=np.float64, order="C")), eps
 
 
 def _floating(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -10,7 +10,7 @@ the eigenvalue 1, which every component has, and carry features from one compone
 
 This differs from the textbook in three points. (1) Every new vector is orthogonalised against all
 earlier ones, twice. (2) When a space is exhausted, its remaining vectors are zero, and
-`Basis.steps` holds their number. (3) T is computed from the coefficients of the recurrence, with
+`steps` holds their number. (3) T is computed from the coefficients of the recurrence, with
 gradients with respect to S.
 
 `Weighted` is a symmetric sparse matrix whose entries have gradients, and `symmetric` makes an
@@ -44,13 +44,11 @@ class Multiplies(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Components:
-    """The connected components of a matrix, sorted by size.
+    """The P connected components of a matrix, sorted by size.
 
-    Attributes:
-        indicator: P × N; row p has ones at the nodes of component p.
-        order: All nodes, component by component.
-        position: The index of each node in `order`.
-        groups: For each size, the number of components of this size, and the size.
+    `indicator` is P × N; row p has ones at the nodes of component p. `order` lists all nodes,
+    component by component, and `position` is the index of each node in it. `groups` has, for each
+    size, the number of components of this size, and the size.
 
     >>> two = Components.of(sp.csr_array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
     >>> two.groups, two.order.tolist()
@@ -137,14 +135,11 @@ class _Permuted(torch.autograd.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class Basis:
-    """The result of `lanczos`: Q and T of every component.
+class LanczosBasis:
+    """The result of `lanczos`: Q (N × K) and T (P × K × K) of every component.
 
-    Attributes:
-        q: Q, N × K; in each component orthonormal columns, then zeros.
-        t: T, P × K × K; in each component a tridiagonal matrix, then zeros.
-        steps: Number of steps made in each component, P; the grade, if it is less than K.
-        components: The connected components of the matrix.
+    In each component, orthonormal columns and a tridiagonal matrix are followed by zeros. `steps`
+    (P) are the numbers of steps made: the grade, if less than K.
     """
 
     q: Tensor
@@ -185,15 +180,11 @@ def lanczos(
     components: Components,
     *,
     tolerance: float = BREAKDOWN,
-) -> Basis:
-    """Make K steps of Lanczos in every connected component at once.
+) -> LanczosBasis:
+    """Make K steps of Lanczos in every connected component of a symmetric S at once.
 
-    Args:
-        S: A symmetric matrix that multiplies float64 tensors.
-        start: N numbers in float64. A component where they are all zero makes no step.
-        steps: The number K of steps.
-        components: The connected components of S.
-        tolerance: Size of β, relative to S, below which it counts as zero.
+    A component where the start vector (N, float64) is zero makes no step. β counts as zero below
+    the tolerance, which is relative to S.
 
     >>> import scipy.sparse as sp
     >>> from kryograph.data import toy
@@ -224,7 +215,7 @@ def lanczos(
     alpha, beta = torch.cat(diagonal, dim=1), torch.cat(norms, dim=1)
     off = torch.diag_embed(beta[:, 1:], offset=1)
     t = torch.diag_embed(alpha) + off + off.mT
-    return Basis(torch.cat(columns, dim=1), t, (beta > 0).sum(dim=1), components)
+    return LanczosBasis(torch.cat(columns, dim=1), t, (beta > 0).sum(dim=1), components)
 
 
 def _unit(w: Tensor, components: Components, floor: Tensor) -> tuple[Tensor, Tensor]:
@@ -239,9 +230,7 @@ def _unit(w: Tensor, components: Components, floor: Tensor) -> tuple[Tensor, Ten
 class Weighted:
     """A symmetric sparse matrix A; products A X have gradients for its entries and for X.
 
-    Args:
-        pattern: A matrix with the same sparsity pattern.
-        values: The entries in the order of the rows; (i, j) and (j, i) must be equal.
+    It has the sparsity pattern of another one. The values of (i, j) and (j, i) must be equal.
     """
 
     def __init__(self, pattern: SparseMatrix, values: Tensor) -> None:
@@ -271,20 +260,11 @@ class _WeightedProduct(torch.autograd.Function):
         values, x = ctx.saved_tensors
         for_values, for_x, _ = ctx.needs_input_grad
         matrix = ctx.pattern.with_values(values)
-        return (
-            _sampled(matrix, gradient, x) if for_values else None,
-            matrix.product(gradient) if for_x else None,
-            None,
-        )
-
-
-def _sampled(pattern: SparseMatrix, left: Tensor, right: Tensor) -> Tensor:
-    """Compute only those entries of left rightᵀ that belong to a sparsity pattern."""
-    product = torch.sparse.sampled_addmm(
-        pattern._matrix, left.contiguous(), right.contiguous().mT, beta=0.0
-    )
-    values: Tensor = product.values()
-    return values
+        of_values = None
+        if for_values:  # only those entries of dY Xᵀ that belong to the sparsity pattern
+            dy, x = gradient.contiguous(), x.contiguous()
+            of_values = torch.sparse.sampled_addmm(matrix._matrix, dy, x.mT, beta=0.0).values()
+        return of_values, matrix.product(gradient) if for_x else None, None
 
 
 def symmetric(L: Operator) -> tuple[Operator, Tensor | None]:

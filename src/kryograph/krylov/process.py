@@ -44,13 +44,9 @@ class End(Enum):
 class Growth:
     """A Krylov space that grows by one block with each `step`, in the batch form of a product.
 
-    Args:
-        pair: L and X.
-        product: The block inner product.
-        tolerance: A direction of X counts as zero if it is shorter than this fraction of its
-            column, a direction of L V if it is shorter than this fraction of L.
-        symmetric: Whether to use three-term recurrences.
-        partly: Keep the basis orthonormal to 1e-8 only, which is cheaper; symmetric L only.
+    A direction of X counts as zero if it is shorter than the tolerance times its column, a
+    direction of L V if it is shorter than the tolerance times L. If L is `symmetric`, recurrences
+    have three terms; with `partly`, which is cheaper, the basis is then orthonormal to 1e-8 only.
 
     Attributes:
         blocks: V_1, V_2, …, each B × n × r; the next step multiplies the last one by L.
@@ -129,8 +125,10 @@ class Growth:
         h[:, h.shape[1] - entries.shape[1] :, columns:] = entries
         self.h = h
         self._measure([*column, r])
-        if columns + width >= w.shape[1]:
-            r = r[:, :0]  # the basis spans the whole space
+        # The minimal polynomial of L has degree n at most, so no space has more than n directions
+        # per batch entry. Rounding can hide that: a block of the global product has n·r numbers.
+        if columns + width >= self.pair.x.shape[0]:
+            r = r[:, :0]
         self._keep(block, r, End.INVARIANT)
 
     def _keep(self, block: Tensor, r: Tensor, otherwise: End) -> None:
@@ -194,12 +192,9 @@ def _check_finite(lengths: Tensor, name: str) -> None:
 def orthonormalise(w: Tensor, floor: float) -> tuple[Tensor, Tensor]:
     """Factorise W = Q R with orthonormal columns of Q, dropping directions shorter than `floor`.
 
-    If a single matrix has fewer directions than columns, Q is narrower than W. In a batch of
-    several vectors, those that are too short become zero.
-
-    Args:
-        w: B × n × r, where B or r is 1. It may be overwritten.
-        floor: Singular values up to this count as zero.
+    W is B × n × r, where B or r is 1, and may be overwritten. If a single matrix has fewer
+    directions than columns, Q is narrower than W. In a batch of several vectors, those that are too
+    short become zero.
     """
     if w.shape[-1] == 1:
         length = gram(w, w).sqrt()

@@ -1,4 +1,4 @@
-"""A person's own graph: choose a system by the given labels alone, and label every node."""
+"""Label every node of one graph: choose a system by the known labels alone, train, calibrate."""
 
 from kryograph.labelling.label import LabelledGraph, label_nodes
 

@@ -1,81 +1,103 @@
-"""Honest probabilities: a temperature, and sets that have the true class as often as they say.
+"""Calibration: a temperature for the probabilities, and prediction sets with a stated coverage.
 
-Both are learned from held-out predictions. The temperature T minimises the negative logarithm of
-the probability that p^{1/T} gives the true classes. A prediction set has every class whose
-probability is at least a threshold; by split-conformal counting, the threshold is such that the
-true class of a new node is in its set with the stated probability.
+Both are learned from held-out predictions. The temperature T maximises the likelihood of the true
+classes under probabilities proportional to p^{1/T}. A prediction set holds every class whose
+probability is at least a threshold. The threshold is chosen by split conformal prediction: the set
+of a new node holds its true class with the stated probability.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 
+from kryograph.errors import UsageError
 from kryograph.graph import Indices
 from kryograph.stats import tempered
 from kryograph.systems.base import Probabilities
-
-SMALLEST_PROBABILITY = 1e-12
-"""Probabilities are at least this before their logarithm is taken."""
-
-
-def best_temperature(probabilities: Probabilities, labels: Indices) -> float:
-    """The temperature under which the true classes are most probable.
-
-    A handful of labels that are all predicted rightly would ask for T = 0; so log T has a standard
-    normal prior, which a hundred labels outweigh.
-    """
-    rows = np.arange(len(labels))
-
-    def loss(log_temperature: float) -> float:
-        true = tempered(probabilities, math.exp(log_temperature))[rows, labels]
-        return float(-np.log(np.maximum(true, SMALLEST_PROBABILITY)).sum() + log_temperature**2 / 2)
-
-    return math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x)
+from kryograph.training.pooling import best_temperature
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What was learned from held-out predictions.
+    """Temperature, and threshold of the prediction sets.
 
     Args:
-        temperature: T.
-        coverage: How often a set shall have the true class.
-        threshold: The probability from which on a class is in the set.
+        temperature: T, above 0; above 1 if the raw probabilities are too extreme.
+        coverage: Stated probability that a set holds the true class.
+        threshold: Smallest calibrated probability of a class in a set.
     """
 
     temperature: float
     coverage: float
     threshold: float
 
+    @classmethod
+    def from_extra(cls, extra: Mapping[str, Any]) -> Calibration:
+        """Read the calibration from the `extra` of a model that `label_nodes` built."""
+        try:
+            values = {key: float(value) for key, value in dict(extra["calibration"]).items()}
+            calibration = cls(**values)
+        except (KeyError, TypeError, ValueError):
+            raise UsageError(
+                "The model has no calibration: only `kryograph fit` and `label_nodes` write one."
+            ) from None
+        t, coverage, threshold = astuple(calibration)
+        if not (0 < t < 1e6 and 0 < coverage < 1 and 0 <= threshold <= 1):
+            entries = ", ".join(f"{key} {value:g}" for key, value in values.items())
+            raise UsageError(
+                f"model.json: the calibration is out of range ({entries}). Expected: temperature "
+                "above 0, coverage and threshold between 0 and 1."
+            )
+        return calibration
+
     def probabilities(self, raw: Probabilities) -> Probabilities:
-        """Calibrated ones."""
+        """Apply the temperature to the probabilities of a system, N × C."""
         return tempered(raw, self.temperature)
 
     def sets(self, calibrated: Probabilities) -> npt.NDArray[np.bool_]:
-        """N × C: which classes are in each node's set. The most probable one always is."""
-        found = calibrated >= self.threshold
-        found[np.arange(len(found)), calibrated.argmax(axis=1)] = True
-        return found
+        """Mask N × C of the classes in the prediction set of each node.
+
+        The most probable class is always in the set.
+        """
+        sets = calibrated >= self.threshold
+        sets[np.arange(len(sets)), calibrated.argmax(axis=1)] = True
+        return sets
 
 
-def calibrate(raw: Probabilities, labels: Indices, coverage: float = 0.9) -> Calibration:
-    """Learn temperature and threshold from held-out predictions."""
-    temperature = best_temperature(raw, labels)
-    true = np.sort(tempered(raw, temperature)[np.arange(len(labels)), labels])
-    # Of n + 1 exchangeable nodes, the new one included, this many may be left out.
-    spare = math.floor((len(labels) + 1) * (1 - coverage) + 1e-9)
-    threshold = float(true[spare - 1]) if spare > 0 else 0.0
+def calibrate(
+    raw: Probabilities,
+    labels: Indices,
+    coverage: float = 0.9,
+    importance: npt.NDArray[np.float64] | None = None,
+) -> Calibration:
+    """Learn temperature and threshold from held-out predictions and the true classes.
+
+    Args:
+        raw: Probabilities of the held-out nodes, n × C.
+        labels: True classes of these nodes.
+        coverage: Stated probability that a set holds the true class.
+        importance: Weight of each node in a mean that stands for the whole graph, with mean 1;
+            None means that all weights are 1.
+    """
+    weights = np.ones(len(labels)) if importance is None else importance
+    temperature = best_temperature(np.log(np.maximum(raw, 1e-12))[None], labels, weights)
+    of_true_class = tempered(raw, temperature)[np.arange(len(labels)), labels]
+    order = np.argsort(of_true_class)
+    # Of n + 1 exchangeable nodes, the new one included, this many may be outside of their sets.
+    allowed = (weights.sum() + weights.mean()) * (1 - coverage) + 1e-9
+    outside = int(np.searchsorted(np.cumsum(weights[order]), allowed, side="right"))
+    threshold = float(of_true_class[order[outside - 1]]) if outside > 0 else 0.0
     return Calibration(temperature, coverage, threshold)
 
 
 @dataclass(frozen=True)
 class Bin:
-    """Nodes of similar confidence: how sure the predictions are, and how often they are right."""
+    """Nodes with similar confidence: mean confidence, share of correct predictions, and number."""
 
     confidence: float
     accuracy: float
@@ -83,11 +105,9 @@ class Bin:
 
 
 def reliability(probabilities: Probabilities, labels: Indices, bins: int = 10) -> list[Bin]:
-    """The reliability curve, in bins of equal width; empty ones are left out."""
-    sure = probabilities.max(axis=1)
+    """Compute the reliability curve in bins of equal width; empty bins are left out."""
+    confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == labels
-    at = np.minimum((sure * bins).astype(int), bins - 1)
-    return [
-        Bin(float(sure[at == b].mean()), float(right[at == b].mean()), int((at == b).sum()))
-        for b in np.unique(at)
-    ]
+    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    masks = [bin_of == number for number in np.unique(bin_of)]
+    return [Bin(float(confidence[m].mean()), float(right[m].mean()), int(m.sum())) for m in masks]

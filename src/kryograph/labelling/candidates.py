@@ -1,44 +1,45 @@
-"""Search: better settings of a system, by what it says of held-out labels, for a limited time."""
+"""Candidates: systems that are tried on held-out labels, the choice among them, their settings."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from kryograph.errors import KryographError
-from kryograph.labelling.cross_validation import (
-    Candidate,
-)
+from kryograph.labelling.cross_validation import Candidate
 from kryograph.systems import System, system
 from kryograph.systems.settings import sample_settings
 
 if TYPE_CHECKING:
     import optuna
 
-LABELS_PER_CLASS_FOR_NETWORKS = 15
-"""From this many labels for each class on, a network needs no help from prototypes."""
 
-NETWORKS = " + ".join(3 * ["truncated-krylov"])
-"""The mean of three fits: one is a point or two better or worse by chance, three are not."""
+@dataclass(frozen=True)
+class TriedSystem:
+    """A system that was tried on held-out labels.
 
-
-def default_candidates(labels: int, classes: int, search: bool = False) -> list[System]:
-    """What is tried when nothing is asked for: first networks if there are labels enough.
-
-    Before a search it is one network: its settings are what is searched for.
+    Args:
+        system: The system, with its settings.
+        accuracy: Accuracy on labels that it had not seen.
+        epochs: Number of epochs; 0 for a closed form.
+        weight: Its share of the answer, from 0 to 1.
     """
-    network = system("truncated-krylov") if search else system("blend", {"members": NETWORKS})
-    first = [network] if labels >= LABELS_PER_CLASS_FOR_NETWORKS * classes else []
-    return [*first, system("blend"), system("prototypes", {"rounds": 5})]
+
+    system: System
+    accuracy: float
+    epochs: int
+    weight: float
 
 
 def choose_candidate(candidates: Sequence[Candidate], labels: int) -> Candidate:
-    """The first, unless another is better by half a standard error of a share of the labels.
+    """Choose the first candidate unless another one is clearly better.
 
-    The best of several that differ by chance is no better than the first; this keeps to what was
-    good on other graphs until there is some evidence against it.
+    The margin is half a standard error of an accuracy on that number of labels. The best of several
+    candidates that differ by chance is not better than the first one, which was good on other
+    graphs; so it is kept until there is some evidence against it.
     """
     first = candidates[0]
     best = max(candidates, key=lambda candidate: candidate.accuracy)
@@ -50,38 +51,46 @@ def search_settings(
     start: Candidate,
     seconds: float,
     seed: int,
-    tried: Callable[[System], Candidate],
-    progress: Callable[[float], None] = lambda share: None,
+    evaluate: Callable[[System], Candidate],
+    progress: Callable[[float], None] = lambda fraction: None,
 ) -> Candidate:
-    """The best of the settings that a Bayesian optimisation finds in that time, `start` included.
+    """Search better settings by Bayesian optimisation; the best candidate, or else `start`.
 
     Args:
-        start: The system whose settings are varied, as it did with its own.
-        seconds: For how long. The trial that is running then is finished.
-        seed: Fixes what is tried; how many are depends on the machine.
-        tried: How a system does on the folds.
-        progress: Told the share of the time that is over.
+        start: The candidate whose settings are varied.
+        seconds: Time limit. A trial that is running when it is reached is finished.
+        seed: Determines the settings that are tried; their number depends on the machine.
+        evaluate: Cross-validates a system.
+        progress: Called after each trial with the fraction of the time that is over.
     """
-    import optuna  # half a second, which other commands need not wait
+    method = start.system
+    space = method.settings.search_space()
+    if not space:
+        return start
+    best, start_time = start, time.monotonic()
 
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    space = start.system.settings.search_space()
-    best, begun = start, time.monotonic()
-
-    def trial(asked: optuna.Trial) -> float:
+    def objective(trial: optuna.Trial) -> float:
         nonlocal best
-        changes = sample_settings(asked, space, start.system.settings)
+        changes = sample_settings(trial, space, method.settings)
         try:
-            made = start.system.settings.replace(changes)
-            found = tried(system(start.system.name, made, operator=start.system.operator))
-        except KryographError:  # a run that diverges, settings that do not go together
+            settings = method.settings.replace(changes)
+            candidate = evaluate(system(method.name, settings, operator=method.operator))
+        except KryographError:  # the run diverges, or the settings are incompatible
             return 0.0
         finally:
-            progress(min((time.monotonic() - begun) / seconds, 1.0))
-        if found.accuracy > best.accuracy:
-            best = found
-        return found.accuracy
+            progress(min((time.monotonic() - start_time) / seconds, 1.0))
+        if candidate.accuracy > best.accuracy:
+            best = candidate
+        return candidate.accuracy
 
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-    study.optimize(trial, timeout=seconds)
+    create_study(seed, "maximize").optimize(objective, timeout=seconds)
     return best
+
+
+def create_study(seed: int, direction: Literal["minimize", "maximize"]) -> optuna.Study:
+    """Create a Bayesian search in memory."""
+    import optuna  # half a second, which only a search has to wait for
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.TPESampler(seed=seed)
+    return optuna.create_study(direction=direction, sampler=sampler)

@@ -1,13 +1,13 @@
-"""Folds: parts of the given labels that take turns at being held out.
+"""Cross-validation on the given labels: accuracy, number of epochs and held-out predictions.
 
-Choice: which system, for how many epochs, by what it says of labels that are held out.
+A system is trained on each fold for the same number of epochs and scored on the held-out nodes
+after each epoch. The smoothed mean of these curves gives the number of epochs to train and the
+accuracy to expect.
 
-A system is trained on each fold for the same number of epochs and scored on the held nodes after
-each. The mean of these curves, smoothed, says for how long to train, and how good that is. Held-out
-predictions are made afterwards, each with the number of epochs that folds chose which do not hold
-out the same labels: no label has a say in how long its own prediction is trained for. (It has one,
-among all others, in which system is chosen.) A system that tells of no epochs has none to choose,
-and is not asked again.
+Held-out predictions are made afterwards. The number of epochs of a prediction is chosen without the
+folds that hold out the same labels, so a label has no influence on how long its own prediction is
+trained. (It has one, among all others, on which system is chosen.) A system without epochs has
+nothing to choose, so its predictions are those of the first pass.
 """
 
 from __future__ import annotations
@@ -15,220 +15,203 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from kryograph.errors import UsageError
+from kryograph.errors import KryographError
 from kryograph.graph import NO_NODES, UNKNOWN, Graph, Indices, Split, Task
-from kryograph.systems import System
+from kryograph.systems import Fit, System
 from kryograph.systems.base import Probabilities
-from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.folds import Fold
+from kryograph.training.loop import Conditions, Epoch, OnEpoch, ignore_epoch
 from kryograph.training.stopping import exactly
 
-FEW = 60
-"""Up to this many labels the folds are drawn several times: one draw says little."""
+REPEATED_LABELS = 60
+"""Up to this number of labels the folds are drawn three times, because one draw says little."""
 
+FOLD_EPOCHS = 200
+"""Number of epochs for which a network is trained on a fold."""
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """Labelled nodes that train, and labelled nodes that are asked about."""
+SMOOTHING_EPOCHS = 15
+"""Number of epochs over which a curve is averaged; with few held-out nodes it jumps."""
 
-    train: Indices
-    held: Indices
-
-
-def folds(labels: Indices, seed: int, count: int = 5) -> list[Fold]:
-    """Stratified folds of the nodes whose label is known, drawn three times if these are few.
-
-    A class's nodes are dealt to the folds in turn, so that each fold has its share of every class.
-    A class with a single label always trains.
-
-    >>> [fold.held.tolist() for fold in folds(np.array([0, 0, 1, 1, 2, -1]), seed=0, count=2)][:2]
-    [[0, 2], [1, 3]]
-    """
-    known = np.flatnonzero(labels != UNKNOWN)
-    sizes = np.bincount(labels[known])
-    if sizes.max(initial=0) < 2:
-        raise UsageError(
-            "No class has two labelled nodes, so none can be held out: give at least two labels "
-            "to one class."
-        )
-    count = int(min(count, sizes.max()))
-    drawn = []
-    rng = np.random.default_rng(seed)
-    for _ in range(3 if known.size <= FEW else 1):
-        fold_of = np.full(labels.size, -1)
-        turn = 0
-        for c in np.flatnonzero(sizes > 1):
-            nodes = rng.permutation(known[labels[known] == c])
-            fold_of[nodes] = (turn + np.arange(nodes.size)) % count
-            turn += nodes.size  # the next class goes on where this one ended
-        for k in range(count):
-            held = np.flatnonzero(fold_of == k)
-            drawn.append(Fold(np.setdiff1d(known, held), held))
-    return drawn
+OnFit: TypeAlias = Callable[[], None]
+"""Callback that is called after each fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledNodes:
-    """What a person gave, and how it is divided.
+    """A graph with the given labels, and their folds.
 
     Args:
         graph: The whole graph.
         labels: N class numbers, `UNKNOWN` for the nodes to be labelled.
-        classes: Their names.
-        folds: Of the nodes whose label is known.
-        seed: Fixes weights and dropout.
+        classes: Names of the classes.
+        folds: Folds of the nodes whose label is known.
+        seed: Determines weights and dropout of every fit.
     """
 
     graph: Graph
     labels: Indices
     classes: tuple[str, ...]
-    folds: list[Fold]
+    folds: Sequence[Fold]
     seed: int
 
     @property
     def first_draw(self) -> list[Fold]:
-        """The folds in which every label is held out once."""
-        count = next(
-            (
-                k
-                for k, fold in enumerate(self.folds)
-                if k and np.isin(fold.held, np.concatenate([f.held for f in self.folds[:k]])).any()
-            ),
-            len(self.folds),
-        )
-        return self.folds[:count]
+        """The folds that together hold out every label at most once."""
+        return [fold for fold in self.folds if fold.draw == 0]
 
-    def task(self, fold: Fold, *, seen: bool) -> Task:
-        """The task of a fold; the labels of the held nodes are `seen`, to score by, or not."""
+    def task(self, fold: Fold, *, validate: bool) -> Task:
+        """Build the task that trains on `fold.train`.
+
+        With `validate`, the held-out nodes are its validation nodes; otherwise their labels are
+        hidden.
+        """
         visible = np.full(self.graph.n, UNKNOWN)
-        known = np.union1d(fold.train, fold.held) if seen else fold.train
+        known = np.union1d(fold.train, fold.held_out) if validate else fold.train
         visible[known] = self.labels[known]
-        split = Split("a fold", fold.train, fold.held, NO_NODES)
+        split = Split("fold", fold.train, fold.held_out, NO_NODES)
         return Task(self.graph, split, visible, self.classes)
 
-    def whole(self) -> Task:
-        """The task of all labels."""
-        return Task.labelled(self.graph, self.labels, self.classes)
+    def fit(self, system: System, task: Task, epochs: int, on_epoch: OnEpoch = ignore_epoch) -> Fit:
+        """Fit a system for a number of epochs; any error of it becomes `CandidateFailed`."""
+        conditions = Conditions(exactly(epochs))
+        try:
+            return system.fit(task, seed=self.seed, conditions=conditions, on_epoch=on_epoch)
+        except Exception as error:
+            raise CandidateFailed(system, error) from error
 
 
-FOLD_EPOCHS = 200
-"""How long a network trains on a fold."""
+class CandidateFailed(KryographError):
+    """A system could not be fitted, for example because its training diverged."""
 
-SMOOTHING = 15
-"""Over how many epochs a curve is averaged: a few held-out nodes make it jump."""
-
-OnFit: TypeAlias = Callable[[], None]
-"""Called when another fit is done."""
+    def __init__(self, system: System, error: Exception) -> None:
+        reason = " ".join(str(error).split())
+        kind = "" if isinstance(error, KryographError) else f"{type(error).__name__}: "
+        super().__init__(f"{system.name} could not be trained ({kind}{reason.rstrip('.')}).")
+        self.error = error
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A system, and how it did on the folds.
+    """A system with its scores on the folds.
 
     Args:
-        system: With its settings.
-        curves: Accuracy on the held nodes, folds × epochs; one column if it has no epochs.
-        sizes: How many nodes each fold holds out.
-        said: What it said of the held nodes of each fold, if it has no epochs.
+        system: The system, with its settings.
+        curves: Accuracy on the held-out nodes, folds × epochs; one column without epochs.
+        sizes: Number of nodes that each fold holds out.
+        held_out_probabilities: Predictions for the held-out nodes of each fold. Empty for systems
+            with epochs, which are fitted again with the chosen number of epochs.
     """
 
     system: System
     curves: npt.NDArray[np.float64]
     sizes: Indices
-    said: tuple[Probabilities, ...] = ()
+    held_out_probabilities: tuple[Probabilities, ...] = ()
 
-    def epochs(self, without: Sequence[int] = ()) -> int:
-        """For how many epochs to train, by all folds but some; no curve, no choice.
+    def epochs(self, without: Sequence[int] | Indices = ()) -> int:
+        """Choose the number of epochs by all folds except those with the numbers `without`.
 
-        All of them, unless fewer are better by a standard error: the peak of a curve made by a few
-        labels is mostly chance.
+        It is the length of the curves unless fewer epochs are better by a standard error, because
+        the peak of a curve of a few labels is mostly chance.
         """
-        if self.curves.shape[1] == 1:
+        kept = ~np.isin(np.arange(len(self.curves)), without)
+        if self.curves.shape[1] == 1 or not kept.any():
             return FOLD_EPOCHS
-        kept = ~np.isin(np.arange(len(self.curves)), list(without))
-        if not kept.any():
-            return FOLD_EPOCHS
-        curve = smoothed(np.average(self.curves[kept], axis=0, weights=self.sizes[kept]))
+        curve = smooth(np.average(self.curves[kept], axis=0, weights=self.sizes[kept]))
         error = math.sqrt(curve[-1] * (1 - curve[-1]) / self.sizes[kept].sum())
         if curve.max() <= curve[-1] + error:
             return len(curve)
         return len(curve) - int(curve[::-1].argmax())
 
-    @property
+    @cached_property
     def accuracy(self) -> float:
-        """That of held-out nodes, after this number of epochs."""
-        curve = smoothed(np.average(self.curves, axis=0, weights=self.sizes))
+        """Accuracy on held-out nodes after the chosen number of epochs."""
+        curve = smooth(np.average(self.curves, axis=0, weights=self.sizes))
         return float(curve[min(self.epochs(), len(curve)) - 1])
 
 
-def smoothed(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """The mean over neighbouring epochs, fewer at both ends.
+def smooth(curve: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Average a curve over neighbouring epochs, over fewer of them at both ends.
 
-    >>> smoothed(np.array([0.0, 1.0]))
+    >>> smooth(np.array([0.0, 1.0]))
     array([0.5, 0.5])
     """
-    half = SMOOTHING // 2
+    half = SMOOTHING_EPOCHS // 2
     return np.array([curve[max(t - half, 0) : t + half + 1].mean() for t in range(len(curve))])
 
 
-def cross_validate(system: System, given: LabelledNodes, step: OnFit = lambda: None) -> Candidate:
-    """Train the system on every fold and score it as it goes."""
-    curves, said = [], []
-    for fold in given.folds:
+def cross_validate(system: System, nodes: LabelledNodes, on_fit: OnFit = lambda: None) -> Candidate:
+    """Train a system on every fold, and score it on the held-out nodes after each epoch.
+
+    Raises:
+        CandidateFailed: If one of the fits fails.
+    """
+    curves, held_out_probabilities = [], []
+    for fold in nodes.folds:
         scores: dict[int, float] = {}
 
-        def note(epoch: Epoch, scores: dict[int, float] = scores) -> None:
-            # A system that fits several times counts its epochs anew: the last fit remains.
+        def record(epoch: Epoch, scores: dict[int, float] = scores) -> None:
+            # A system with several fits starts again at epoch 1: the scores of the last fit count.
             scores[epoch.number] = epoch.validation_accuracy or 0.0
 
-        task, conditions = given.task(fold, seen=True), Conditions(exactly(FOLD_EPOCHS))
-        found = system.fit(task, seed=given.seed, conditions=conditions, on_epoch=note)
-        curves.append([scores[t] for t in sorted(scores)] or [found.validation_accuracy or 0.0])
+        fit = nodes.fit(system, nodes.task(fold, validate=True), FOLD_EPOCHS, record)
+        curves.append([scores[t] for t in sorted(scores)] or [fit.validation_accuracy or 0.0])
         if not scores:
-            said.append(found.predict_proba()[fold.held])
-        step()
-    sizes = np.array([fold.held.size for fold in given.folds])
-    return Candidate(system, np.array(curves, dtype=np.float64), sizes, tuple(said))
+            held_out_probabilities.append(fit.predict_proba()[fold.held_out])
+        on_fit()
+    sizes = np.array([fold.held_out.size for fold in nodes.folds])
+    return Candidate(
+        system, np.array(curves, dtype=np.float64), sizes, tuple(held_out_probabilities)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Predictions for labelled nodes by fits that had not seen their labels.
+    """Predictions for labelled nodes by fits that did not see their labels.
 
     Args:
-        nodes: The labelled nodes that were held out.
-        labels: Their classes.
-        probabilities: Theirs.
+        nodes: Numbers of the nodes, ascending.
+        labels: True classes of these nodes.
+        probabilities: Class probabilities of these nodes, before calibration.
+        importance: Weight of each node in a mean that stands for the whole graph; the mean of the
+            weights is 1.
     """
 
     nodes: Indices
     labels: Indices
     probabilities: Probabilities
+    importance: npt.NDArray[np.float64]
+    variance: float = 0.0
+    """Variance of the mean accuracy that is due to unknown shares of the classes."""
 
     @property
     def right(self) -> npt.NDArray[np.bool_]:
-        """Whose most probable class is the true one."""
+        """Whether the most probable class of each node is the true one."""
         return np.asarray(self.probabilities.argmax(axis=1) == self.labels)
 
 
-def held_out(candidate: Candidate, given: LabelledNodes, step: OnFit = lambda: None) -> HeldOut:
-    """What the system says of each labelled node when its label is hidden, once."""
-    found = np.zeros((given.graph.n, len(given.classes)))
-    for k, fold in enumerate(given.first_draw):
-        found[fold.held] = candidate.said[k] if candidate.said else _asked(candidate, given, fold)
-        step()
-    nodes = np.sort(np.concatenate([fold.held for fold in given.first_draw]))
-    return HeldOut(nodes, given.labels[nodes], found[nodes])
+def held_out(candidate: Candidate, nodes: LabelledNodes, on_fit: OnFit = lambda: None) -> HeldOut:
+    """Predict each labelled node once by a fit that does not see its label.
 
-
-def _asked(candidate: Candidate, given: LabelledNodes, fold: Fold) -> Probabilities:
-    """What a system with epochs says of a fold's held nodes, whose labels have no say in them."""
-    same = [k for k, each in enumerate(given.folds) if np.isin(each.held, fold.held).any()]
-    conditions = Conditions(exactly(candidate.epochs(without=same)))
-    task = given.task(fold, seen=False)
-    fit = candidate.system.fit(task, seed=given.seed, conditions=conditions)
-    return fit.predict_proba()[fold.held]
+    Raises:
+        CandidateFailed: If one of the fits fails.
+    """
+    probabilities = np.zeros((nodes.graph.n, len(nodes.classes)))
+    folds = nodes.first_draw
+    for k, fold in enumerate(folds):
+        if candidate.held_out_probabilities:
+            probabilities[fold.held_out] = candidate.held_out_probabilities[k]
+        else:
+            overlaps = [np.isin(other.held_out, fold.held_out).any() for other in nodes.folds]
+            epochs = candidate.epochs(without=np.flatnonzero(overlaps))
+            fit = nodes.fit(candidate.system, nodes.task(fold, validate=False), epochs)
+            probabilities[fold.held_out] = fit.predict_proba()[fold.held_out]
+        on_fit()
+    numbers = np.sort(np.concatenate([fold.held_out for fold in folds]))
+    held = probabilities[numbers]
+    return HeldOut(numbers, nodes.labels[numbers], held, np.ones(numbers.size))

@@ -1,174 +1,383 @@
-"""Label every node of a graph, given the labels of some: choose, train, calibrate, suggest."""
+"""Label every node of a graph from the labels of some: learn, pool, calibrate, suggest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TypeAlias
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Graph, Indices
+from kryograph.errors import KryographError, UsageError
+from kryograph.features import normalised
+from kryograph.graph import UNKNOWN, Graph, Indices, Task
 from kryograph.labelling.calibration import Calibration, calibrate
-from kryograph.labelling.candidates import (
-    choose_candidate,
-    default_candidates,
-)
-from kryograph.labelling.candidates import search_settings as searched
+from kryograph.labelling.candidates import TriedSystem, choose_candidate, search_settings
 from kryograph.labelling.cross_validation import (
     Candidate,
+    CandidateFailed,
     HeldOut,
     LabelledNodes,
+    OnFit,
     cross_validate,
-    folds,
     held_out,
 )
+from kryograph.labelling.pool_search import search_pool
 from kryograph.labelling.suggestions import Suggestion, suggest_nodes
 from kryograph.model import Model
-from kryograph.stats import wilson_interval
-from kryograph.systems import System
+from kryograph.stats import balanced_accuracy, wilson_interval
+from kryograph.systems import Fit, System
 from kryograph.systems.base import Probabilities
-from kryograph.training.loop import Conditions
-from kryograph.training.stopping import exactly
+from kryograph.systems.pool import HEADS, NETWORKS, PoolSettings, PoolSystem
+from kryograph.text import OnProgress, ignore_progress, percent, plural, quoted_list
+from kryograph.training.folds import NONE_HELD_OUT, draw_folds
+
+if TYPE_CHECKING:
+    from kryograph.data.tables.recipe import Recipe
 
 MAX_NODES_FOR_ALL_FOLDS = 50_000
-"""In a graph of more nodes than this one part of the labels is held out instead of all in turn."""
+"""In a larger graph a network is tried on the first fold only, because every fold costs a fit."""
 
-FitProgress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is being done, how many fits of it are done, and of how many."""
-
-
-def ignore_progress(stage: str, done: int, total: int) -> None:
-    """Tells nobody."""
+FEW_LABELS = 60
+"""Up to this number of labels the folds are drawn three times, because one draw says little."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledGraph:
-    """A graph all of whose nodes have a prediction.
+    """A graph with a prediction for every node; the result of `label_nodes`.
 
     Args:
-        graph: What was labelled.
-        given: The labels that were given, `UNKNOWN` elsewhere.
-        classes: Their names.
-        candidates: The systems that were tried; the first one was chosen, the others best first.
-        held_out: What it said of given labels that it could not see (not calibrated).
-        model: The final one, trained on every label, with its calibration.
-        epochs: For how many epochs it was trained.
-        raw: Its probabilities before calibration.
-        calibration: Temperature and threshold.
-        suggestions: Nodes to label next.
+        graph: The graph.
+        given_labels: The labels that were known: N class numbers, `UNKNOWN` elsewhere.
+        classes: Names of the classes.
+        candidates: The systems that were tried. Those of a pool come by descending weight;
+            otherwise the chosen one is first, the others follow by descending accuracy.
+        held_out: Predictions for known labels by models that have not seen them.
+        model: The final model. It was trained on every known label and holds the calibration.
+        epochs: Number of epochs of the final fit; 0 for a closed form.
+        probabilities: Calibrated class probabilities, N × C.
+        calibration: Temperature and threshold of the prediction sets.
+        suggestions: Nodes to label next, the best one first.
+        balanced: Whether the numbers of labels of the classes are taken for a design, which says
+            nothing about how frequent the classes are.
+        notes: Sentences about what was assumed, and about systems that were left out.
     """
 
     graph: Graph
-    given: Indices
+    given_labels: Indices
     classes: tuple[str, ...]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[TriedSystem, ...]
     held_out: HeldOut
     model: Model
     epochs: int
-    raw: Probabilities
+    probabilities: Probabilities
     calibration: Calibration
     suggestions: tuple[Suggestion, ...]
-
-    @cached_property
-    def probabilities(self) -> Probabilities:
-        """Calibrated, N × C."""
-        return self.calibration.probabilities(self.raw)
+    balanced: bool = False
+    notes: tuple[str, ...] = ()
 
     @cached_property
     def sets(self) -> npt.NDArray[np.bool_]:
-        """Prediction sets, N × C."""
+        """Mask N × C of the classes in the prediction set of each node."""
         return self.calibration.sets(self.probabilities)
 
     @property
     def accuracy(self) -> tuple[float, float, float]:
-        """That of held-out labels, with Wilson's 95 % interval."""
-        return wilson_interval(int(self.held_out.right.sum()), len(self.held_out.nodes))
+        """Accuracy expected on other nodes, and the ends of Wilson's 95 % interval.
+
+        It is the share of held-out labels that are predicted correctly. Where the labels are
+        balanced by design, classes count by their estimated frequency; the interval is wider then.
+        """
+        weights = self.held_out.importance
+        effective = weights.sum() ** 2 / (weights**2).sum()
+        share = min(float(self.held_out.right @ weights / weights.sum()), 1.0)
+        # As many labels as have this variance together with that of the classes' shares.
+        smooth = (share * effective + 2) / (effective + 4)
+        spread = smooth * (1 - smooth)
+        effective = spread / (spread / effective + self.held_out.variance)
+        return wilson_interval(share * effective, effective)
+
+    @property
+    def pooled(self) -> bool:
+        """Whether several systems give the answer together."""
+        return isinstance(self.model.system, PoolSystem)
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean over the classes of the share of held-out labels that are predicted correctly."""
+        return balanced_accuracy(self.held_out.probabilities, self.held_out.labels)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Sizes, choice and accuracy as values for JSON; accuracies are fractions."""
+        share, low, high = self.accuracy
+        system = self.model.system
+        return {
+            "nodes": self.graph.n,
+            "edges": self.graph.edges,
+            "features": self.graph.features.shape[1],
+            "labels": int((self.given_labels != UNKNOWN).sum()),
+            "classes": list(self.classes),
+            "system": system.name,
+            "settings": system.settings.as_dict(),
+            "epochs": self.epochs,
+            "held_out_accuracy": {
+                "mean": share,
+                "ci95": [low, high],
+                "n": len(self.held_out.nodes),
+            },
+            "held_out_balanced_accuracy": self.balanced_accuracy,
+            "labels_taken_as": "balanced" if self.balanced else "as drawn",
+            "candidates": [
+                {
+                    "system": candidate.system.name,
+                    "settings": candidate.system.settings.as_dict(),
+                    "accuracy": candidate.accuracy,
+                    "weight": candidate.weight,
+                }
+                for candidate in self.candidates
+            ],
+            "temperature": self.calibration.temperature,
+            "coverage": self.calibration.coverage,
+        }
+
+    def save(self, folder: Path) -> None:
+        """Write the model as a new folder.
+
+        `kryograph predict` accepts the folder if a recipe was given to `label_nodes`.
+        """
+        self.model.save(folder)
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """A fitted system with its held-out predictions."""
+
+    system: System
+    fit: Fit
+    held_out: HeldOut
+    tried: tuple[TriedSystem, ...]
+    notes: tuple[str, ...]
+    balanced: bool = False
 
 
 def label_nodes(
     graph: Graph,
-    given: Indices,
+    labels: Indices,
     classes: Sequence[str],
     *,
+    recipe: Recipe | None = None,
     systems: Sequence[System] | None = None,
     search: float | None = None,
+    budget: float = 0.0,
+    metric: str = "accuracy",
+    label_design: str = "guess",
     coverage: float = 0.9,
     seed: int = 0,
     suggestions: int = 100,
-    progress: FitProgress = ignore_progress,
+    progress: OnProgress = ignore_progress,
 ) -> LabelledGraph:
-    """Label every node.
+    """Label every node of a graph from the labels of some.
+
+    A system that cannot be trained is left out with a note.
 
     Args:
         graph: The whole graph.
-        given: N class numbers, `UNKNOWN` for the nodes to be labelled.
+        labels: N class numbers, `UNKNOWN` for the nodes to be labelled.
         classes: Names of the classes.
-        systems: What to choose from; the defaults if None.
-        search: For how many seconds to look for better settings of the one that is chosen.
-        coverage: How often a prediction set shall have the true class.
-        seed: Fixes folds, weights and dropout.
-        suggestions: How many nodes to suggest for labelling.
-        progress: Told after every fit.
+        recipe: How the features were made (`Tables.columns`). It is stored with the model, so that
+            `kryograph predict` can make the features of other tables. Without it, the features
+            are made from those of the graph by the rule of `kryograph.features`.
+        systems: The systems to choose from; None means the default pool.
+        search: Time in seconds to search better settings; None means no search.
+        budget: Seconds that networks may take together as members of the pool, by prediction.
+            With 0 the pool has heads only.
+        metric: "accuracy" or "balanced-accuracy": what the pool is made for.
+        label_design: "as drawn" if the labels say how frequent the classes are, "balanced" if
+            their numbers are a design, "guess" to take equal numbers for a design.
+        coverage: Probability with which a prediction set shall hold the true class.
+        seed: Determines folds, weights and dropout.
+        suggestions: Number of nodes to suggest for labelling.
+        progress: Called after every fit.
+
+    Raises:
+        KryographError: If no system can be trained. The error of a single system is its own.
     """
-    names, labels = tuple(classes), np.asarray(given)
-    known = np.flatnonzero(labels != UNKNOWN)
-    if np.unique(labels[known]).size < 2:
+    labels = np.asarray(labels)
+    if np.unique(labels[labels != UNKNOWN]).size < 2:
         raise UsageError("There must be labels of at least two classes.")
-    parts = folds(labels, seed)
-    data = LabelledNodes(
-        graph, labels, names, parts if graph.n <= MAX_NODES_FOR_ALL_FOLDS else parts[:1], seed
+    original, rule = graph, None
+    if recipe is None:
+        graph, rule = normalised(original)
+    if systems is None:
+        members = " + ".join((*HEADS, *NETWORKS) if budget > 0 else HEADS)
+        settings = PoolSettings(members=members, metric=metric, labels=label_design)
+        systems = [PoolSystem(settings)]
+    if len(systems) == 1 and isinstance(systems[0], PoolSystem):  # it holds labels out by itself
+        task = Task.labelled(graph, labels, tuple(classes))
+        answer = _pool(systems[0], task, seed, search, budget, progress)
+    else:
+        answer = _choose(systems, graph, labels, tuple(classes), seed, search, progress)
+    held, fit = answer.held_out, answer.fit
+    calibration = calibrate(held.probabilities, held.labels, coverage, held.importance)
+    extra: dict[str, Any] = {
+        "calibration": asdict(calibration),
+        "seed": seed,
+        "epochs": fit.epochs,
+    }
+    if recipe is not None:
+        extra = {"columns": recipe.to_json(), **extra}
+    probabilities = calibration.probabilities(fit.predict_proba())
+    return LabelledGraph(
+        graph=original,
+        given_labels=labels,
+        classes=tuple(classes),
+        candidates=answer.tried,
+        held_out=held,
+        model=Model.of(answer.system, fit, graph=original, rule=rule, **extra),
+        epochs=fit.epochs,
+        probabilities=probabilities,
+        calibration=calibration,
+        suggestions=tuple(suggest_nodes(graph, labels, probabilities, suggestions)),
+        balanced=answer.balanced,
+        notes=(*answer.notes, *_notes_of_single_labels(labels, classes)),
     )
-    tries = (
-        default_candidates(known.size, len(names), search is not None)
-        if systems is None
-        else list(systems)
-    )
-    counter = _Counter(progress, len(tries) * len(data.folds), "choosing")
-    found = [cross_validate(each, data, counter.step) for each in tries]
-    best = choose_candidate(found, known.size)
+
+
+def _notes_of_single_labels(labels: Indices, classes: Sequence[str]) -> list[str]:
+    """Say which classes the held-out accuracy knows nothing about."""
+    single = np.flatnonzero(np.bincount(labels[labels != UNKNOWN], minlength=len(classes)) == 1)
+    if not single.size:
+        return []
+    names = quoted_list(classes[c] for c in single.tolist())
+    return [
+        f"{plural(single.size, 'class', 'classes')} with a single label, which is never held out: "
+        f"{names}. The held-out accuracy says nothing about such a class."
+    ]
+
+
+def _pool(
+    pool: PoolSystem,
+    task: Task,
+    seed: int,
+    search: float | None,
+    budget: float,
+    progress: OnProgress,
+) -> _Answer:
+    """Fit the pool; its held-out predictions are its own."""
     if search is not None:
-        best = searched(
+        pool = search_pool(pool, task, search, seed, lambda share: progress("searching", share))
+    fit = pool.fit_pool(task, seed=seed, budget=budget, progress=progress)
+    if not fit.nodes.size:
+        raise UsageError(NONE_HELD_OUT)
+    held = HeldOut(fit.nodes, task.labels[fit.nodes], fit.held_out, fit.importance, fit.variance)
+    tried = tuple(TriedSystem(m.system, m.accuracy, m.epochs, m.weight) for m in fit.members)
+    notes = list(fit.notes)
+    if fit.balanced:
+        notes.append(
+            "The labels are taken as balanced by design: how frequent each class is was estimated "
+            "from the predictions."
+        )
+    if fit.transductive_gain is not None and fit.transductive_gain > 0:
+        notes.append(
+            "Parts of the pool know this graph only. On other graphs the rest predicts; on "
+            f"held-out labels it is {percent(fit.transductive_gain)} points less accurate."
+        )
+    return _Answer(pool, fit, held, tried, tuple(notes), fit.balanced)
+
+
+def _choose(
+    systems: Sequence[System],
+    graph: Graph,
+    labels: Indices,
+    classes: tuple[str, ...],
+    seed: int,
+    search: float | None,
+    progress: OnProgress,
+) -> _Answer:
+    """Choose one of some systems by cross-validation, and fit it on all labels."""
+    known = int((labels != UNKNOWN).sum())
+    folds = draw_folds(labels, seed, 5, 3 if known <= FEW_LABELS else 1)
+    folds = folds[: None if graph.n <= MAX_NODES_FOR_ALL_FOLDS else 1]
+    nodes = LabelledNodes(graph, labels, classes, folds, seed)
+    candidates, failures = _cross_validate_all(systems, nodes, progress)
+    best = choose_candidate(candidates, known)
+    if search is not None:
+        best = search_settings(
             best,
             search,
             seed,
-            lambda each: cross_validate(each, data),
-            lambda share: progress("searching", round(100 * share), 100),
+            lambda method: cross_validate(method, nodes),
+            lambda fraction: progress("searching", fraction),
         )
-        found = [*(each for each in found if each is not best), best]
-    ranked = sorted(found, key=lambda candidate: (candidate is not best, -candidate.accuracy))
-    counter = _Counter(progress, len(data.first_draw), "checking")
-    held = held_out(best, data, counter.step)
-    calibration = calibrate(held.probabilities, held.labels, coverage)
-    progress("training", 0, 1)
-    conditions = Conditions(exactly(best.epochs()))
-    fit = best.system.fit(data.whole(), seed=seed, conditions=conditions)
-    progress("training", 1, 1)
-    probabilities = calibration.probabilities(fit.predict_proba())
-    return LabelledGraph(
-        graph,
-        labels,
-        names,
-        tuple(ranked),
+        if best not in candidates:
+            candidates.append(best)
+    while True:
+        try:
+            held, fit = _train(best, nodes, progress)
+            break
+        except CandidateFailed as failure:
+            failures.append(failure)
+            candidates.remove(best)
+            _check_some_left(candidates, failures)
+            best = choose_candidate(candidates, known)
+    tried = [
+        TriedSystem(
+            candidate.system,
+            candidate.accuracy,
+            candidate.epochs() if candidate.curves.shape[1] > 1 else 0,
+            float(candidate is best),
+        )
+        for candidate in candidates
+    ]
+    return _Answer(
+        best.system,
+        fit,
         held,
-        Model.of(best.system, fit),
-        fit.epochs,
-        fit.predict_proba(),
-        calibration,
-        tuple(suggest_nodes(graph, labels, probabilities, suggestions)),
+        tuple(sorted(tried, key=lambda one: (-one.weight, -one.accuracy))),
+        tuple(f"{failure} It was left out." for failure in failures),
     )
 
 
-class _Counter:
-    """Counts fits for the progress of a stage."""
+def _cross_validate_all(
+    systems: Sequence[System], nodes: LabelledNodes, progress: OnProgress
+) -> tuple[list[Candidate], list[CandidateFailed]]:
+    """Cross-validate each system; the candidates, and the failures of the others."""
+    candidates, failures = [], []
+    on_fit = _count_fits(progress, "choosing", len(systems) * len(nodes.folds))
+    for method in systems:
+        try:
+            candidates.append(cross_validate(method, nodes, on_fit))
+        except CandidateFailed as failure:
+            failures.append(failure)
+    _check_some_left(candidates, failures)
+    return candidates, failures
 
-    def __init__(self, progress: FitProgress, total: int, stage: str) -> None:
-        self.progress, self.total, self.stage, self.done = progress, total, stage, 0
-        progress(stage, 0, total)
 
-    def step(self) -> None:
-        self.done += 1
-        self.progress(self.stage, self.done, self.total)
+def _train(best: Candidate, nodes: LabelledNodes, progress: OnProgress) -> tuple[HeldOut, Fit]:
+    """Predict the held-out labels, then train on every known label."""
+    held = held_out(best, nodes, _count_fits(progress, "checking", len(nodes.first_draw)))
+    progress("training", 0.0)
+    task = Task.labelled(nodes.graph, nodes.labels, nodes.classes)
+    fit = nodes.fit(best.system, task, best.epochs())
+    progress("training", 1.0)
+    return held, fit
+
+
+def _check_some_left(candidates: list[Candidate], failures: list[CandidateFailed]) -> None:
+    if candidates:
+        return
+    if len(failures) == 1:
+        raise failures[0].error
+    reasons = " ".join(str(failure) for failure in failures)
+    raise KryographError(f"None of the {len(failures)} systems could be trained. {reasons}")
+
+
+def _count_fits(progress: OnProgress, stage: str, total: int) -> OnFit:
+    """Report the start of a stage; return a function that reports one more finished fit."""
+    numbers = count(1)
+    progress(stage, 0.0)
+    return lambda: progress(stage, next(numbers) / total)

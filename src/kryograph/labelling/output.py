@@ -1,40 +1,41 @@
-"""The folder that a fit leaves: predictions, suggestions, a model, a page; whole or not at all."""
+"""Files that labelling writes: predictions, suggestions, a model and a page.
+
+`WRITERS` holds one function per file of the folder of a fit; another format is one more entry.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import UsageError
-from kryograph.files import check_output
+from kryograph.files import check_output, replaced
 from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.labelling.calibration import Calibration
 from kryograph.labelling.label import LabelledGraph
 from kryograph.systems.base import Probabilities
 
 PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
-PREDICTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
-"""Of the suggestions."""
-
-SEPARATOR = " | "
-"""Between the classes of a prediction set."""
+SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
 
 
 def check_fit_output(out: Path, overwrite: bool, *, folder: bool) -> None:
-    """An error, before any work is done, if `out` cannot or must not be written."""
+    """Check, before any work is done, that `out` may and can be written.
+
+    With `folder`, it is the folder of `fit`; otherwise it is the file of `predict`.
+    """
     is_ours = _is_fit if folder else _is_prediction
     kind = "the folder of a fit" if folder else "a table of predictions"
     check_output(out, overwrite=overwrite, is_ours=is_ours, kind=f"{kind} that kryograph wrote")
 
 
 def _is_fit(out: Path) -> bool:
-    ours = {PREDICTIONS, SUGGESTIONS, MODEL, PAGE}
-    found = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    return PREDICTIONS in found and found <= ours
+    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    return PREDICTIONS in names and names <= {*WRITERS, PAGE}
 
 
 def _is_prediction(out: Path) -> bool:
@@ -44,50 +45,73 @@ def _is_prediction(out: Path) -> bool:
         return file.readline().startswith("id,predicted,probability,set,")
 
 
+def write(out: Path, labelled: LabelledGraph, page: str | None = None) -> None:
+    """Write the folder of a fit, completely or not at all; `page` is HTML, None for no page."""
+    with replaced(out) as new:
+        new.mkdir()
+        for name, writer in WRITERS.items():
+            writer(new / name, labelled)
+        if page is not None:
+            (new / PAGE).write_text(page, encoding="utf-8")
+
+
 def write_predictions(
     path: Path,
     graph: Graph,
     classes: Sequence[str],
     probabilities: Probabilities,
     sets: npt.NDArray[np.bool_],
-    given: Indices | None = None,
+    known_labels: Indices | None = None,
 ) -> None:
-    """A row for every node."""
-    names = graph.names or [str(node) for node in range(graph.n)]
-    head = ["id", *(["given"] if given is not None else []), "predicted", "probability", "set"]
-    best = probabilities.argmax(axis=1)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*head, *(f"p({name})" for name in classes)])
-        for node, name in enumerate(names):
-            label = (
-                []
-                if given is None
-                else ["" if given[node] == UNKNOWN else classes[int(given[node])]]
-            )
-            row = probabilities[node]
-            likely = SEPARATOR.join(classes[int(c)] for c in np.flatnonzero(sets[node]))
-            chances = [f"{p:.6f}" for p in row]
-            writer.writerow(
-                [name, *label, classes[int(best[node])], chances[best[node]], likely, *chances]
-            )
+    """Write a CSV file with a row for each node.
+
+    Args:
+        path: The file.
+        graph: The graph, for the names of its nodes.
+        classes: Names of the classes.
+        probabilities: Calibrated class probabilities, N × C.
+        sets: Mask N × C of the classes in the prediction set of each node.
+        known_labels: N class numbers for a column "given"; None leaves the column out.
+    """
+    heading = ["id", "predicted", "probability", "set", *(f"p({name})" for name in classes)]
+    names, best = _node_names(graph), probabilities.argmax(axis=1).tolist()
+    rows = []
+    for name, c, chances, members in zip(names, best, probabilities, sets, strict=True):
+        numbers = [f"{p:.6f}" for p in chances]
+        listed = " | ".join(compress(classes, members))
+        rows.append([name, classes[c], numbers[c], listed, *numbers])
+    if known_labels is not None:
+        heading.insert(1, "given")
+        for row, label in zip(rows, known_labels, strict=True):
+            row.insert(1, "" if label == UNKNOWN else classes[label])
+    _write_csv(path, heading, rows)
 
 
-def write_suggestions(path: Path, labelled: LabelledGraph) -> None:
-    """A row for every node that is worth a label, best first."""
-    names = labelled.graph.names or [str(node) for node in range(labelled.graph.n)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(PREDICTION_COLUMNS)
-        for s in labelled.suggestions:
-            first, second = (labelled.classes[c] for c in (s.first, s.second))
-            hops = "" if s.hops is None else s.hops
-            why = s.why(labelled.classes)
-            writer.writerow([names[s.node], first, second, f"{s.lead:.4f}", hops, s.similar, why])
+def _write_labelled(path: Path, graph: LabelledGraph) -> None:
+    predictions = graph.classes, graph.probabilities, graph.sets, graph.given_labels
+    write_predictions(path, graph.graph, *predictions)
+
+
+def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
+    names, classes = _node_names(labelled.graph), labelled.classes
+    rows = []
+    for s in labelled.suggestions:
+        hops = "" if s.hops is None else str(s.hops)
+        first, second, lead = classes[s.first], classes[s.second], f"{s.lead:.4f}"
+        rows.append([names[s.node], first, second, lead, hops, str(s.similar), s.why(classes)])
+    _write_csv(path, SUGGESTION_COLUMNS, rows)
+
+
+WRITERS: dict[str, Callable[[Path, LabelledGraph], None]] = {
+    PREDICTIONS: _write_labelled,
+    SUGGESTIONS: _write_suggestions,
+    MODEL: lambda path, labelled: labelled.model.write(path),
+}
+"""Functions that write the parts of the folder of a fit, by the names of the parts."""
 
 
 def read_suggestions(folder: Path) -> list[dict[str, str]]:
-    """What `write_suggestions` wrote."""
+    """Read the suggestions in the folder of a fit, the best one first."""
     path = folder / SUGGESTIONS
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -96,20 +120,17 @@ def read_suggestions(folder: Path) -> list[dict[str, str]]:
         raise UsageError(f"There is no {path}: is {folder} the folder of a fit?") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
-    if any(set(row) != set(PREDICTION_COLUMNS) or None in row.values() for row in rows):
-        raise UsageError(f"{path} does not have the columns {', '.join(PREDICTION_COLUMNS)}.")
+    if any(set(row) != set(SUGGESTION_COLUMNS) or None in row.values() for row in rows):
+        raise UsageError(f"{path} does not have the columns {', '.join(SUGGESTION_COLUMNS)}.")
     return rows
 
 
-def calibration_of(extra: object) -> Calibration:
-    """The calibration that goes with a model."""
-    try:
-        said = extra["calibration"]  # type: ignore[index]
-        found = Calibration(*(float(said[k]) for k in ("temperature", "coverage", "threshold")))
-    except (KeyError, TypeError, ValueError):
-        raise UsageError(
-            "The model has no calibration: was it written by `kryograph fit`?"
-        ) from None
-    if not (0 < found.temperature < 1e6 and 0 < found.coverage < 1 and 0 <= found.threshold <= 1):
-        raise UsageError(f"The model's calibration cannot be: {found}.")
-    return found
+def _node_names(graph: Graph) -> Sequence[str]:
+    return graph.names or [str(node) for node in range(graph.n)]
+
+
+def _write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(heading)
+        writer.writerows(rows)

@@ -1,8 +1,20 @@
 """Layers and networks as torch modules, in the manner of PyTorch Geometric."""
 
-from kryograph.krylov.power_blocks import krylov_blocks
-from kryograph.nn.krylov import KrylovConv, TruncatedKrylov
-from kryograph.nn.snowball import Snowball, SnowballConv
-from kryograph.nn.stack import GCN
+from kryograph.krylov.bases import krylov_blocks
+from kryograph.nn.functional import Layer, Masks, NodeFeatures
+from kryograph.nn.multi_scale import KrylovConv, Snowball, SnowballConv, TruncatedKrylov
+from kryograph.nn.network import GCN, Network, Stack
 
-__all__ = ["GCN", "KrylovConv", "Snowball", "SnowballConv", "TruncatedKrylov", "krylov_blocks"]
+__all__ = [
+    "GCN",
+    "KrylovConv",
+    "Layer",
+    "Masks",
+    "Network",
+    "NodeFeatures",
+    "Snowball",
+    "SnowballConv",
+    "Stack",
+    "TruncatedKrylov",
+    "krylov_blocks",
+]

@@ -1,16 +1,17 @@
-"""What the networks share: initialisation, dropout with a named generator, and their arguments."""
+"""Parts that all networks share: initialisation, layers with a weight, activations, dropout."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from kryograph.errors import unknown
+from kryograph.errors import check_known
 from kryograph.operators import Operator, from_edge_index
 from kryograph.sparse import SparseMatrix
 
@@ -20,7 +21,9 @@ NodeFeatures: TypeAlias = Tensor | SparseMatrix
 AnyMatrix = TypeVar("AnyMatrix", Tensor, SparseMatrix, NodeFeatures)
 
 Diffusion: TypeAlias = Operator | SparseMatrix
-"""What diffuses: an operator, or some of its rows."""
+"""A diffusion operator, or some of its rows."""
+
+AnyDiffusion = TypeVar("AnyDiffusion", bound=Diffusion)
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": lambda x: x,
@@ -35,31 +38,31 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanhshrink": nn.functional.tanhshrink,
 }
 
-
 Activation: TypeAlias = str | Callable[[Tensor], Tensor]
 """A pointwise function, or its name."""
 
 
 def activation(f: Activation) -> Callable[[Tensor], Tensor]:
-    """The pointwise function of that name; a function is taken as it is."""
+    """Look up the pointwise function of that name; a function is returned as it is."""
     if not isinstance(f, str):
         return f
-    if f not in ACTIVATIONS:
-        raise unknown("activation", f, ACTIVATIONS)
+    check_known("activation", f, ACTIVATIONS)
     return ACTIVATIONS[f]
 
 
-def check_rate(rate: float) -> float:
-    """A dropout rate, if it is one."""
-    if not 0 <= rate < 1:
-        raise ValueError(f"a dropout rate lies between 0 and 1 (excluded); it is {rate}")
-    return rate
+def unit_relu(z: Tensor) -> Tensor:
+    """ReLU whose rows are scaled to unit length; a row of zeros stays zero.
+
+    >>> unit_relu(torch.tensor([[3.0, 4.0, -1.0], [-1.0, -2.0, 0.0]])).tolist()
+    [[0.6000000238418579, 0.800000011920929, 0.0], [0.0, 0.0, 0.0]]
+    """
+    return nn.functional.normalize(torch.relu(z), dim=1)
 
 
 def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None) -> None:
-    """The authors' initialisation: U(-1/√out, 1/√out), out the number of outputs; biases alike.
+    """Initialise as the authors: U(-1/√out, 1/√out) for weight and bias, out = number of outputs.
 
-    Not Glorot's, which counts the inputs too.
+    This is not Glorot's initialisation, which counts the inputs too.
     """
     bound = 1 / math.sqrt(weight.shape[1])
     with torch.no_grad():
@@ -68,57 +71,115 @@ def uniform_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | N
             bias.uniform_(-bound, bound, generator=generator)
 
 
-def glorot_(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None) -> None:
-    """Glorot's initialisation: U(±√(6 / (in + out))); biases start at zero."""
-    bound = math.sqrt(6 / sum(weight.shape))
+def glorot_(
+    weight: Tensor,
+    bias: Tensor | None,
+    generator: torch.Generator | None,
+    widths: int | None = None,
+) -> None:
+    """Initialise as Glorot and Bengio: U(±√(6 / (in + out))); biases start at zero.
+
+    `widths` is in + out, if that is not the sum of the shape of the weight.
+    """
+    bound = math.sqrt(6 / (widths or sum(weight.shape)))
     with torch.no_grad():
         weight.uniform_(-bound, bound, generator=generator)
         if bias is not None:
             bias.zero_()
 
 
-class Dense(nn.Module):
-    """X W + b for dense or sparse X, with Glorot's initialisation.
+def reset_children(module: nn.Module, generator: torch.Generator | None = None) -> None:
+    """Draw the weights of a module's children again, in order of registration."""
+    for child in module.children():
+        # A list of modules has no weights of its own.
+        reset = getattr(child, "reset_parameters", partial(reset_children, child))
+        reset(generator)
+
+
+Initialise: TypeAlias = Callable[[Tensor, Tensor | None, torch.Generator | None], None]
+
+
+class Layer(nn.Module):
+    """Base of layers with a weight W and a bias b; W consists of blocks of in × out numbers.
 
     Args:
-        in_channels: Size of the input.
-        out_channels: Size of the output.
-        bias: Whether to add b.
-        rate: How fast it learns: W and b are this many times what the optimiser moves.
+        in_channels: Number of inputs of each node.
+        out_channels: Number of outputs of each node.
+        rows: Number of blocks below one another, for an input of so many blocks side by side.
+        columns: Number of blocks side by side; they are initialised one after the other.
+        bias: Whether there is a bias.
+        initialise: Draws W and b from a generator.
+
+    Shapes:
+        - **input:** features (N, in_channels) dense or sparse, and what a layer diffuses with
+        - **output:** (N, out_channels)
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        rows: int = 1,
+        columns: int = 1,
+        bias: bool = True,
+        initialise: Initialise = glorot_,
+    ) -> None:
+        super().__init__()
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.initialise = initialise
+        self.weight = nn.Parameter(torch.empty(rows * in_channels, columns * out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights again; None draws from torch's generator."""
+        for block in torch.split(self.weight, self.out_channels, dim=1):
+            self.initialise(block, self.bias, generator)
+
+    def plus_bias(self, out: Tensor) -> Tensor:
+        """Add b, if there is one."""
+        return out if self.bias is None else out + self.bias
+
+    def extra_repr(self) -> str:
+        return f"{self.in_channels}, {self.out_channels}"
+
+
+class Dense(Layer):
+    """X W + b for dense or sparse X, with Glorot's initialisation.
+
+    `rate` is the learning rate relative to other layers: W and b are `rate` times the parameters
+    that the optimiser moves.
     """
 
     def __init__(
         self, in_channels: int, out_channels: int, *, bias: bool = True, rate: float = 1.0
     ) -> None:
-        super().__init__()
-        self.rate = rate
-        self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels)) if bias else None
-        self.reset_parameters()
+        self.rate = rate  # before the weights are drawn
+        super().__init__(in_channels, out_channels, bias=bias)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
-        glorot_(self.weight, self.bias, generator)
+        super().reset_parameters(generator)
         self.reset_to(self.weight)
 
     @torch.no_grad()
     def reset_to(self, weight: Tensor) -> None:
-        """Set W."""
-        self.weight.copy_(weight / self.rate)
+        """Set W to a matrix; weights without storage stay without values."""
+        if not self.weight.is_meta:
+            self.weight.copy_(weight / self.rate)
 
     def forward(self, x: NodeFeatures) -> Tensor:
-        """The product, and the bias; sparse features stay sparse."""
-        # In the input's precision, if it is the higher one.
+        # Computed in the precision of the input if that is higher than that of the weight.
         weight = self.weight.to(torch.promote_types(x.dtype, self.weight.dtype)) * self.rate
         out = x @ weight
         return out if self.bias is None else out + self.bias * self.rate
 
 
 class Masks:
-    """Which entries of a layer's output dropout keeps: drawn from a generator.
+    """Dropout masks, drawn from a generator; None is torch's generator.
 
-    A subclass may answer otherwise, layer by layer and node by node, as long as every form of a
-    network asks for the same entries.
+    A subclass may decide otherwise, layer by layer and node by node, as long as every form of a
+    network gets the same entries.
     """
 
     def __init__(self, generator: torch.Generator | None = None) -> None:
@@ -126,19 +187,16 @@ class Masks:
         self._bits: np.random.Generator | None = None
 
     def keep(self, h: Tensor, rate: float, layer: int, nodes: Tensor | None) -> Tensor:
-        """True with probability 1 - rate, for each entry of h.
+        """Draw a mask with the shape of h: True, with probability 1 - rate, where h is kept.
 
-        Args:
-            h: The output of a hidden layer.
-            rate: How much to drop.
-            layer: Which layer it is, from 0.
-            nodes: Whose rows they are; all nodes' if None.
+        h is the output of the layer with that number, from 0, or features (`INPUT`). Its rows
+        belong to `nodes`; None means all nodes.
         """
         if h.device.type != "cpu":
             return torch.empty_like(h).bernoulli_(1 - rate, generator=self._generator).bool()
         if self._bits is None:
-            # torch draws a mask's entries one by one; NumPy makes two of every 64 bits, six times
-            # as fast. The generator still decides which.
+            # torch draws a mask entry by entry; NumPy makes two entries of 64 bits, six times as
+            # fast. The generator still determines the bits.
             seed = torch.randint(2**62, (), generator=self._generator).item()
             self._bits = np.random.Generator(np.random.SFC64(int(seed)))
         pairs = self._bits.bit_generator.random_raw(-(-h.numel() // 2))
@@ -147,11 +205,11 @@ class Masks:
 
 
 INPUT = -1
-"""The layer under which dropout asks what to keep of the features."""
+"""Number of the layer under which the mask of the features is drawn."""
 
 
 class _Dropped(torch.autograd.Function):
-    """What is kept, scaled; remembers a byte per entry."""
+    """Entries that a mask keeps, scaled; saves one byte per entry for the gradient."""
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, keep: Tensor, scale: float) -> Tensor:
@@ -165,12 +223,19 @@ class _Dropped(torch.autograd.Function):
         return gradient * keep * ctx.scale, None, None
 
 
+def check_rate(rate: float) -> float:
+    """Return a dropout rate; ValueError if it is not in [0, 1)."""
+    if not 0 <= rate < 1:
+        raise ValueError(f"a dropout rate lies between 0 and 1 (excluded); it is {rate}")
+    return rate
+
+
 def dropout(
     h: AnyMatrix, rate: float, masks: Masks, layer: int = 0, nodes: Tensor | None = None
 ) -> AnyMatrix:
-    """Zero each entry with probability `rate`, scale the rest by 1 / (1 - rate).
+    """Set each entry to zero with probability `rate`; scale the others by 1 / (1 - rate).
 
-    Of a sparse matrix the stored entries; the others are zero already.
+    In a sparse matrix this concerns the stored entries. Arguments are those of `Masks.keep`.
     """
     if check_rate(rate) == 0:
         return h
@@ -182,7 +247,7 @@ def dropout(
 
 
 def side_by_side(blocks: Iterable[NodeFeatures], weight: Tensor) -> Tensor:
-    """[B₀, B₁, …] W, without putting the blocks side by side in memory."""
+    """Multiply [B₀, B₁, …] W without a copy of the blocks side by side."""
     blocks = list(blocks)
     widths = [block.shape[1] for block in blocks]
     if sum(widths) != len(weight):
@@ -195,10 +260,21 @@ def side_by_side(blocks: Iterable[NodeFeatures], weight: Tensor) -> Tensor:
     return first
 
 
+def horner(L: Any, terms: Mapping[int, Tensor]) -> Tensor:
+    """Compute Σ_k L^k B_k by Horner's rule, from the highest power down; `terms` are B_k by k."""
+    highest = max(terms)
+    total = terms[highest]
+    for power in range(highest - 1, -1, -1):
+        total = L @ total
+        if power in terms:
+            total = terms[power] + total
+    return total
+
+
 def as_operator(
-    edge_index: Diffusion | Tensor | None, edge_weight: Tensor | None, n: int, name: str
-) -> Diffusion:
-    """An operator as it is, or that of an `edge_index`."""
+    edge_index: AnyDiffusion | Tensor | None, edge_weight: Tensor | None, n: int, name: str
+) -> AnyDiffusion | Operator:
+    """Return an operator as it is, or build the named operator of an `edge_index` on n nodes."""
     if isinstance(edge_index, Diffusion) and edge_weight is not None:
         raise ValueError("an Operator has its own weights: edge_weight goes with an edge_index")
     if edge_index is None:
@@ -206,12 +282,3 @@ def as_operator(
     if isinstance(edge_index, Diffusion):
         return edge_index
     return from_edge_index(edge_index, edge_weight, n, name)
-
-
-def unit_relu(z: Tensor) -> Tensor:
-    """ReLU, and each row scaled to unit length; zero stays zero.
-
-    >>> unit_relu(torch.tensor([[3.0, 4.0, -1.0], [-1.0, -2.0, 0.0]])).tolist()
-    [[0.6000000238418579, 0.800000011920929, 0.0], [0.0, 0.0, 0.0]]
-    """
-    return nn.functional.normalize(torch.relu(z), dim=1)

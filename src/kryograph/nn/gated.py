@@ -1,4 +1,4 @@
-r"""Networks whose nodes have a state and change it, step by step, by what their neighbours send.
+r"""Gated graph networks: states of nodes that messages from neighbours change step by step.
 
 .. math::
     h^0 = X W_{in} + b_{in}, \quad h^{t+1} = \text{GRU}(m^t, h^t), \quad
@@ -12,11 +12,13 @@ message        m_i
 `pair`         Σ_j L_ij MLP(h_i, h_j), a message-passing network
 =============  =========================================================================
 
-With L = D̃^{-1} Ã the sum is a mean over a node and its neighbours, with L = A a plain sum. All
-steps have the same weights. Where they start is a choice: at random, as torch's unit does, or such
-that a step is :math:`h^{t+1} = z h^t + (1 - z) \tanh(L h^t)`, with gates z drawn at random about
-1/8; then training begins with features that are diffused, not mixed. How fast these weights learn
-is one, too: the few labelled nodes need not bend a step that is good already.
+X are the features, h^t the states after t of T steps, L is the operator. With L = D̃^{-1} Ã the sum
+is a mean over a node and its neighbours, with L = A a plain sum. All steps share their weights.
+
+The weights of a step start at random, as in torch's unit, or such that a step is
+:math:`h^{t+1} = z h^t + (1 - z) \tanh(L h^t)` with gates z drawn about 1/8. In the second case
+training begins with features that are diffused but not mixed. These weights may also learn more
+slowly than the others, so that a few labelled nodes do not distort a step that is good already.
 """
 
 from __future__ import annotations
@@ -24,56 +26,45 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from kryograph.errors import unknown
-from kryograph.nn.functional import (
-    Dense,
-    Diffusion,
-    Masks,
-    NodeFeatures,
-    as_operator,
-    check_rate,
-    dropout,
-)
+from kryograph.errors import check_known
+from kryograph.nn.functional import Dense, Masks, NodeFeatures, check_rate, dropout, reset_children
+from kryograph.nn.network import Network
 from kryograph.operators import Operator
 
 
 class _Message(nn.Module):
-    """What every node receives, given the state of all."""
+    """Base of messages: maps the states of all nodes and L to the sums that nodes receive."""
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
-        for part in self.children():
-            part.reset_parameters(generator)  # type: ignore[operator]
+        """Draw the weights again; None draws from torch's generator."""
+        reset_children(self, generator)
 
     def reset_to_identity(self) -> None:
-        """Set the weights such that a node sends its state."""
+        """Set the weights such that every node sends its state."""
         raise NotImplementedError
 
 
 class LinearMessage(_Message):
-    """L h W."""
+    """L h W, for states of the given width; `rate` is that of `Dense`."""
 
     def __init__(self, width: int, rate: float = 1.0) -> None:
         super().__init__()
         self.send = Dense(width, width, bias=False, rate=rate)
 
     def reset_to_identity(self) -> None:
-        """W = 1."""
         self.send.reset_to(torch.eye(len(self.send.weight)))
 
-    def forward(self, h: Tensor, L: Diffusion) -> Tensor:
-        """Multiplied, then diffused."""
+    def forward(self, h: Tensor, L: Operator) -> Tensor:
         sent: Tensor = self.send(h)
         return L @ sent
 
 
 class MLPMessage(_Message):
-    """L MLP(h), with a hidden layer twice as wide as the state."""
+    """L MLP(h) with a hidden layer that is twice as wide as the state."""
 
     def __init__(self, width: int, rate: float = 1.0) -> None:
         super().__init__()
@@ -81,21 +72,19 @@ class MLPMessage(_Message):
         self.outer = Dense(2 * width, width, rate=rate)
 
     def reset_to_identity(self) -> None:
-        """Biases are zero already."""
-        _to_identity(self.inner, self.outer)
+        _set_to_identity(self.inner, self.outer)  # biases are zero already
 
-    def forward(self, h: Tensor, L: Diffusion) -> Tensor:
-        """Each node's message is made once, whoever receives it."""
+    def forward(self, h: Tensor, L: Operator) -> Tensor:
         sent: Tensor = self.outer(torch.relu(self.inner(h)))
         return L @ sent
 
 
 class PairMessage(_Message):
-    """Σ_j L_ij MLP(h_i, h_j), with a hidden layer twice as wide as the state.
+    """Σ_j L_ij MLP(h_i, h_j) with a hidden layer that is twice as wide as the state.
 
-    The first layer is a sum of two products, one for each end of an edge, so both are computed node
-    by node; the last layer is linear, so it comes after the sum over j, with the bias counted as
-    often as there are messages. Per edge there is only the ReLU between.
+    The first layer is a sum of two products, one for each end of an edge, so both are computed per
+    node. The last layer is linear, so it is applied after the sum over j, with its bias multiplied
+    by Σ_j L_ij. Only the ReLU between them is computed per edge.
     """
 
     def __init__(self, width: int, rate: float = 1.0) -> None:
@@ -106,43 +95,31 @@ class PairMessage(_Message):
         self.constant = Dense(1, width, bias=False, rate=rate)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew; the last layer's bias, here a product with L 1, starts at zero."""
+        """Draw the weights again; the bias of the last layer, `constant`, starts at zero."""
         super().reset_parameters(generator)
         nn.init.zeros_(self.constant.weight)
 
     def reset_to_identity(self) -> None:
-        """At first the receiver does not matter."""
-        _to_identity(self.send, self.outer)
-        nn.init.zeros_(self.receive.weight)
+        _set_to_identity(self.send, self.outer)
+        nn.init.zeros_(self.receive.weight)  # at first a message does not depend on its receiver
 
-    def forward(self, h: Tensor, L: Diffusion) -> Tensor:
-        """Edge by edge between the two layers."""
-        source, to, weight = _edges(L, h)
+    def forward(self, h: Tensor, L: Operator) -> Tensor:
+        source, to = L.edge_index(h.device)
+        # An operator has no bfloat16 form: its float32 values are converted.
+        exact = torch.float64 if h.dtype == torch.float64 else torch.float32
+        weight = L.tensor(exact, h.device).values.to(h.dtype)[:, None]
         sent = torch.relu(self.receive(h)[to] + self.send(h)[source]) * weight
         received = sent.new_zeros(len(h), sent.shape[1]).index_add(0, to, sent)
         total = h.new_zeros(len(h), 1).index_add(0, to, weight)
-        return self.outer(received) + self.constant(total)  # type: ignore[no-any-return]
+        message: Tensor = self.outer(received) + self.constant(total)
+        return message
 
 
-def _to_identity(inner: Dense, outer: Dense) -> None:
-    """Set the weights of two layers with a ReLU between to the identity: h = ReLU(h) - ReLU(-h)."""
+def _set_to_identity(inner: Dense, outer: Dense) -> None:
+    """Make two layers with a ReLU in between the identity: h = ReLU(h) - ReLU(-h)."""
     one = torch.eye(len(inner.weight))
     inner.reset_to(torch.cat([one, -one], dim=1))
     outer.reset_to(torch.cat([one, -one]))
-
-
-def _edges(L: Diffusion, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Who sends, who receives, and with which weight; an operator makes them once."""
-    if isinstance(L, Operator):
-        # Mixed precision has no operator of its own.
-        exact = torch.float64 if h.dtype == torch.float64 else torch.float32
-        source, to = L.edge_index(h.device)
-        return source, to, L.tensor(exact, h.device).values.to(h.dtype)[:, None]
-    entries = L.to_scipy().tocoo()
-    source, to = torch.from_numpy(np.stack([entries.col, entries.row]).astype(np.int64)).to(
-        h.device
-    )
-    return source, to, L.values.to(h.dtype)[:, None]
 
 
 MESSAGES: dict[str, Callable[[int, float], _Message]] = {
@@ -152,29 +129,16 @@ MESSAGES: dict[str, Callable[[int, float], _Message]] = {
 }
 STARTS = ("random", "diffusion")
 
-OPEN = -2.0
-"""Where the bias of the gates starts, if with a diffusion: z = 0.12 for a state of zero."""
+GATE_BIAS = -2.0
+"""Bias of the gates z if steps start as a diffusion: z = 0.12 for a state of zero."""
 
 
-class Gated(nn.Module):
-    """Nodes with a state, a message between them, and a gated recurrent unit.
+class Gated(Network):
+    """A network of states, messages and a gated recurrent unit, in T steps.
 
-    Args:
-        in_channels: Size of each node's features.
-        hidden_channels: Size of each node's state.
-        out_channels: Number of classes.
-        steps: Number T of steps.
-        message: What is sent, of `MESSAGES`.
-        dropout: Rate, on the last state.
-        feature_dropout: Rate, on the features; that of the state if None.
-        start: Where the weights of steps start, of `STARTS`.
-        step_rate: How fast they learn, compared with the other weights.
-        operator: Which L to make of an `edge_index`.
-
-    Shapes:
-        - **input:** features (N, F) dense or sparse; `edge_index` (2, E) with `edge_weight` (E), or
-          an `Operator`
-        - **output:** logits (N, out_channels)
+    `message` is a key of `MESSAGES`. Dropout acts on the last state and on the features, by default
+    at the same rate. The weights of steps start as one of `STARTS`, and their learning rate
+    `step_rate` is relative to that of the others.
     """
 
     def __init__(
@@ -192,10 +156,8 @@ class Gated(nn.Module):
         operator: str = "sym",
     ) -> None:
         super().__init__()
-        if message not in MESSAGES:
-            raise unknown("message", message, MESSAGES)
-        if start not in STARTS:
-            raise unknown("start", start, STARTS)
+        check_known("message", message, MESSAGES)
+        check_known("start", start, STARTS)
         self.steps, self.start, self.operator = steps, start, operator
         self.dropout = check_rate(dropout)
         self.feature_dropout = check_rate(dropout if feature_dropout is None else feature_dropout)
@@ -206,10 +168,10 @@ class Gated(nn.Module):
         self.outward = Dense(hidden_channels, out_channels)
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew; the unit's from U(±1/√width), as torch does, unless they are set.
+        """Draw all weights again; those of the unit come last, from U(±1/√width) as in torch.
 
-        In a diffusion a node sends its state, and the candidate is what it receives: it does not
-        see the old state. There are no biases but that of the gates.
+        If steps start as a diffusion, a node sends its state, the candidate of the unit is the
+        received message alone, and there are no biases but that of the gates.
         """
         for part in (self.inward, self.message, self.outward):
             part.reset_parameters(generator)
@@ -223,43 +185,38 @@ class Gated(nn.Module):
                 nn.init.zeros_(self.gru.weight_hh[2 * width :])
                 for bias in (self.gru.bias_ih, self.gru.bias_hh):
                     nn.init.zeros_(bias)
-                nn.init.constant_(self.gru.bias_ih[width : 2 * width], OPEN)
+                nn.init.constant_(self.gru.bias_ih[width : 2 * width], GATE_BIAS)
                 self.message.reset_to_identity()
             for weight in self.gru.parameters():
                 weight.div_(self.step_rate)
 
-    def forward(
-        self,
-        x: NodeFeatures,
-        edge_index: Diffusion | Tensor,
-        edge_weight: Tensor | None = None,
-        *,
-        masks: Masks | None = None,
-    ) -> Tensor:
-        """Logits of every node; in training, dropout asks `masks` what to keep."""
-        L = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
-        return self.logits(x, self.parts(L), masks)
+    @property
+    def output_layer(self) -> nn.Module:
+        return self.outward
 
-    def logits(
-        self, x: NodeFeatures, parts: Sequence[Diffusion], masks: Masks | None = None
-    ) -> Tensor:
-        """Logits of every node of x, given what a step diffuses with."""
-        masks, on = masks or Masks(), float(self.training)
+    def logits(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:
+        return self.after_steps(x, self.diffusions(L), masks)
+
+    def after_steps(self, x: NodeFeatures, diffusions: Sequence[Operator], masks: Masks) -> Tensor:
+        """Logits of every node of x; each step diffuses with `diffusions`."""
+        on = float(self.training)
         h: Tensor = self.inward(dropout(x, on * self.feature_dropout, masks, 0))
         for _ in range(self.steps):
-            h = self.step(h, parts)
-        return self.outward(dropout(h, on * self.dropout, masks, 1))  # type: ignore[no-any-return]
+            h = self.step(h, diffusions)
+        logits: Tensor = self.outward(dropout(h, on * self.dropout, masks, 1))
+        return logits
 
-    def parts(self, L: Diffusion) -> Sequence[Diffusion]:
-        """What a step diffuses with, one after the other."""
+    def diffusions(self, L: Operator) -> Sequence[Operator]:
+        """Operators that one step diffuses with, in their order."""
         return [L]
 
-    def step(self, h: Tensor, parts: Sequence[Diffusion]) -> Tensor:
-        """The states after a step."""
-        [L] = parts
-        return self.changed(h, self.message(h, L))
+    def step(self, h: Tensor, diffusions: Sequence[Operator]) -> Tensor:
+        """States of all nodes after one step."""
+        [L] = diffusions
+        return self.updated(h, self.message(h, L))
 
-    def changed(self, h: Tensor, received: Tensor) -> Tensor:
-        """The states after the unit, whose weights are `step_rate` times what is stored."""
+    def updated(self, h: Tensor, received: Tensor) -> Tensor:
+        """States after the unit, whose weights are `step_rate` times its parameters."""
         weights = {name: w * self.step_rate for name, w in self.gru.named_parameters()}
-        return functional_call(self.gru, weights, (received, h))  # type: ignore[no-any-return]
+        states: Tensor = functional_call(self.gru, weights, (received, h))
+        return states

@@ -1,8 +1,8 @@
-"""Facts: the numbers that a page about a labelled graph says."""
+"""Statistics of a labelled graph for its page."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,48 +12,42 @@ from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.label import LabelledGraph
 
 
-@dataclass(frozen=True)
-class ClassScore:
-    """How well one class is told, by held-out labels; None where nothing was asked or said.
+class ClassScore(NamedTuple):
+    """Scores of one class on held-out labels; None where the denominator is zero."""
 
-    Args:
-        name: Of the class.
-        given: How many labels were given.
-        precision: Of the answers that name the class, the share that is right.
-        recall: Of the labels of the class, the share that was found.
-        f1: The harmonic mean of both.
-        predicted: How many nodes without a label are predicted to be of it.
-    """
-
-    name: str
-    given: int
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    predicted: int
+    labels: int  # number of given labels of the class
+    precision: float | None  # share of correct ones among the held-out predictions of the class
+    recall: float | None  # share of the held-out labels of the class that were predicted
+    f1: float | None  # harmonic mean of precision and recall
+    predicted: int  # number of unlabelled nodes that are predicted to have the class
 
 
 def degrees(graph: Graph) -> Indices:
-    """How many neighbours each node has."""
-    found: Indices = np.diff(graph.adjacency.indptr).astype(np.int64)
-    return found
+    """Number of neighbours of every node."""
+    counts: Indices = np.diff(graph.adjacency.indptr).astype(np.int64)
+    return counts
 
 
 def components(graph: Graph) -> int:
-    """How many parts the graph falls into; an isolated node is one."""
+    """Number of connected components; an isolated node is one."""
     return int(connected_components(graph.adjacency, directed=False)[0])
 
 
-def homophily(graph: Graph, given: Indices) -> tuple[float | None, int]:
-    """The share of edges between labelled nodes that join equal labels, and how many these are."""
-    both = graph.adjacency.tocoo()
-    known = (both.row < both.col) & (given[both.row] != UNKNOWN) & (given[both.col] != UNKNOWN)
-    equal = given[both.row[known]] == given[both.col[known]]
+def homophily(graph: Graph, labels: Indices) -> tuple[float | None, int]:
+    """Share of equal labels among the edges between labelled nodes, and the number of these edges.
+
+    The share is None if there is no such edge.
+    """
+    edges = graph.adjacency.tocoo()
+    known = (
+        (edges.row < edges.col) & (labels[edges.row] != UNKNOWN) & (labels[edges.col] != UNKNOWN)
+    )
+    equal = labels[edges.row[known]] == labels[edges.col[known]]
     return (float(equal.mean()) if equal.size else None), int(equal.size)
 
 
 def degree_bins(degree: Indices) -> list[tuple[str, int]]:
-    """Counts of nodes by degree, in bins that double: 0, 1, 2, 3–4, 5–8, and so on.
+    """Numbers of nodes by degree, in bins of doubling width: 0, 1, 2, 3–4, 5–8, and so on.
 
     >>> degree_bins(np.array([0, 1, 1, 3, 4, 7]))
     [('0', 1), ('1', 2), ('2', 0), ('3–4', 2), ('5–8', 1)]
@@ -68,43 +62,44 @@ def degree_bins(degree: Indices) -> list[tuple[str, int]]:
 
 
 def confusion(labelled: LabelledGraph) -> npt.NDArray[np.int64]:
-    """C × C counts of held-out labels: given in the row, predicted in the column."""
+    """C × C counts of held-out labels: given class by row, predicted class by column."""
     counts = np.zeros((len(labelled.classes),) * 2, dtype=np.int64)
     held = labelled.held_out
-    np.add.at(counts, (labelled.given[held.nodes], held.probabilities.argmax(axis=1)), 1)
+    np.add.at(counts, (labelled.given_labels[held.nodes], held.probabilities.argmax(axis=1)), 1)
     return counts
 
 
 def class_scores(labelled: LabelledGraph) -> list[ClassScore]:
-    """Precision, recall and F1 of each class."""
+    """Precision, recall and F1 of every class on held-out labels."""
     counts = confusion(labelled)
-    free = labelled.given == UNKNOWN
+    free = labelled.given_labels == UNKNOWN
     size = len(labelled.classes)
-    given = np.bincount(labelled.given[~free], minlength=size)
-    predicted = np.bincount(labelled.raw[free].argmax(axis=1), minlength=size)
-    scores = []
-    for c, name in enumerate(labelled.classes):
-        right, asked, said = int(counts[c, c]), int(counts[c].sum()), int(counts[:, c].sum())
-        scores.append(
-            ClassScore(
-                name,
-                int(given[c]),
-                right / said if said else None,
-                right / asked if asked else None,
-                2 * right / (asked + said) if asked and said else None,
-                int(predicted[c]),
-            )
+    columns = (
+        np.bincount(labelled.given_labels[~free], minlength=size),
+        counts.diagonal(),
+        counts.sum(axis=1),
+        counts.sum(axis=0),
+        np.bincount(labelled.probabilities[free].argmax(axis=1), minlength=size),
+    )
+    return [
+        ClassScore(
+            labels,
+            correct / answers if answers else None,
+            correct / held if held else None,
+            2 * correct / (held + answers) if held and answers else None,
+            predicted,
         )
-    return scores
+        for labels, correct, held, answers, predicted in np.stack(columns, axis=1).tolist()
+    ]
 
 
 def set_sizes(labelled: LabelledGraph) -> Indices:
-    """How many nodes without a label have a prediction set of 1, 2, … C classes."""
-    free = labelled.given == UNKNOWN
+    """Numbers of unlabelled nodes whose prediction set has 1, 2, … C classes."""
+    free = labelled.given_labels == UNKNOWN
     sizes = labelled.sets[free].sum(axis=1)
     return np.bincount(sizes, minlength=len(labelled.classes) + 1)[1:].astype(np.int64)
 
 
 def most_frequent(counts: Indices, limit: int) -> Indices:
-    """The numbers of at most so many classes, those with the highest counts, in their order."""
+    """Indices of the `limit` highest counts, in ascending order."""
     return np.sort(np.argsort(-counts, kind="stable")[:limit])

@@ -1,6 +1,6 @@
-"""Nodes: what the map of a page knows of each node, packed small.
+"""Data of the nodes on the page's map, in a compact form for its script.
 
-Numbers are 16 bits each, in base64; places are rounded to a grid of 65,536 × 65,536.
+Numbers have 16 bits each, in base64; positions are rounded to a grid of 65,536 × 65,536.
 """
 
 from __future__ import annotations
@@ -13,78 +13,84 @@ import numpy.typing as npt
 
 from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.label import LabelledGraph
-from kryograph.report.charts import SHAPES, class_colours, outline
+from kryograph.report.charts import SHAPES, class_colours
 from kryograph.report.html import shortened
 
-NODES_SHOWN = 20_000
-"""A map shows at most this many nodes."""
+MAX_NODES_ON_MAP = 20_000
 
-LISTED = 12
-"""A prediction set of more classes is shown by its size alone."""
+MAX_CLASSES_LISTED = 12
+"""Of a prediction set with more classes only the size is stored."""
 
-LONGEST_NAME = 120
-NONE = 2**16 - 1
-"""Stands for no class."""
+MAX_NODE_NAME_LENGTH = 120
+
+NO_CLASS = 2**16 - 1
+"""Packed number that stands for "no class"."""
 
 
 def nodes_on_map(labelled: LabelledGraph, seed: int = 0) -> Indices:
-    """Which nodes the map shows: all, or those suggested, labelled ones, and a random rest."""
+    """Nodes on the map: all, or the suggested ones, some labelled ones and a random sample."""
     n = labelled.graph.n
-    if n <= NODES_SHOWN:
+    if n <= MAX_NODES_ON_MAP:
         return np.arange(n)
     rank = np.random.default_rng(seed).permutation(n).astype(np.float64)
-    known = np.flatnonzero(labelled.given != UNKNOWN)
-    # Half of the map at most is for labelled nodes, however many there are.
-    rank[known[np.argsort(rank[known])[: NODES_SHOWN // 2]]] -= n
+    known = np.flatnonzero(labelled.given_labels != UNKNOWN)
+    # At most half of the nodes on the map have a given label.
+    rank[known[np.argsort(rank[known])[: MAX_NODES_ON_MAP // 2]]] -= n
     rank[[suggestion.node for suggestion in labelled.suggestions]] -= 2 * n
-    return np.sort(np.argsort(rank, kind="stable")[:NODES_SHOWN])
+    return np.sort(np.argsort(rank, kind="stable")[:MAX_NODES_ON_MAP])
 
 
 def node_data(
     labelled: LabelledGraph, positions: npt.NDArray[np.floating], nodes: Indices
 ) -> dict[str, Any]:
-    """What the script of the page is given of the nodes that the map shows."""
+    """JSON object for the script of the page; `positions` (N × 2) are those of all nodes.
+
+    `nodes` are the indices of the nodes on the map.
+    """
     probabilities = labelled.probabilities[nodes]
-    said = np.full(labelled.graph.n, UNKNOWN)
-    said[labelled.held_out.nodes] = labelled.held_out.probabilities.argmax(axis=1)
-    sets, which = _sets(labelled.sets[nodes])
+    answers = np.full(labelled.graph.n, UNKNOWN)
+    answers[labelled.held_out.nodes] = labelled.held_out.probabilities.argmax(axis=1)
+    sets, set_of_node = _sets(labelled.sets[nodes])
     names = labelled.graph.names
     return {
-        "classes": [shortened(each) for each in labelled.classes],
+        "classes": [shortened(name) for name in labelled.classes],
         "colours": class_colours(len(labelled.classes)),
-        "shapes": [outline(shape) for shape in SHAPES],
+        "shapes": list(SHAPES.values()),
         "coverage": labelled.calibration.coverage,
-        "names": [shortened(names[i], LONGEST_NAME) if names else str(i) for i in nodes.tolist()],
-        "places": _packed(_on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
-        "given": _packed(labelled.given[nodes] % 2**16),
+        "names": [
+            shortened(names[i], MAX_NODE_NAME_LENGTH) if names else str(i) for i in nodes.tolist()
+        ],
+        "positions": _packed(_on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
+        "given": _packed(labelled.given_labels[nodes] % 2**16),
         "predicted": _packed(probabilities.argmax(axis=1)),
         "probability": _packed(np.round(probabilities.max(axis=1) * 10_000)),
-        "said": _packed(said[nodes] % 2**16),
+        "held_out": _packed(answers[nodes] % 2**16),
         "sets": sets,
-        "set": _packed(which),
+        "set": _packed(set_of_node),
     }
 
 
-def _on_grid(places: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Places from 0 to 65,535, both axes on one scale, each in the middle."""
-    low, high = places.min(axis=0), places.max(axis=0)
+def _on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Positions from 0 to 65,535; both axes have one scale, and the shorter one is centred."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
     span = float((high - low).max()) or 1.0
-    middle: npt.NDArray[np.float64] = (places - (low + high) / 2) / span * 65_535 + 32_767.5
-    return middle
+    on_grid: npt.NDArray[np.float64] = (positions - (low + high) / 2) / span * 65_535 + 32_767.5
+    return on_grid
 
 
 def _sets(member: npt.NDArray[np.bool_]) -> tuple[list[list[int] | int], Indices]:
-    """The different prediction sets (of a large one its size), and each node's number of one."""
+    """Distinct prediction sets (large ones as their size), and the index of every node's set."""
     sizes = member.sum(axis=1)
-    kept = member & (sizes <= LISTED)[:, None]
+    kept = member & (sizes <= MAX_CLASSES_LISTED)[:, None]
     keys = np.concatenate([sizes[:, None], np.packbits(kept, axis=1)], axis=1)
-    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     sets: list[list[int] | int] = [
-        np.flatnonzero(member[i]).tolist() if sizes[i] <= LISTED else int(sizes[i]) for i in first
+        np.flatnonzero(member[i]).tolist() if sizes[i] <= MAX_CLASSES_LISTED else int(sizes[i])
+        for i in first
     ]
-    return sets, which.reshape(-1)
+    return sets, index.reshape(-1)
 
 
 def _packed(values: npt.NDArray[np.generic]) -> str:
-    """As unsigned 16-bit numbers, low byte first."""
+    """Unsigned 16-bit numbers, low byte first, as base64."""
     return base64.b64encode(np.asarray(values).astype("<u2").tobytes()).decode("ascii")

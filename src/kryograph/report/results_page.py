@@ -1,263 +1,151 @@
-"""Results as one HTML page that opens without network: heat-mapped tables and every run.
+"""Page of result tables: coloured cells, every run, and the runs of a cell where it is pointed at.
 
-Cells are coloured by classes, as the page's policy allows no style but its own. What is known of a
-cell is inside the page as JSON; the script shows it, with a picture of the runs, at the cell that
-is pointed at or reached by keyboard.
+Cells are coloured by CSS classes, because the policy of the page allows no other style. The data of
+each cell is in the page as JSON for the script.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from kryograph.experiments.cells import CellResult
 from kryograph.experiments.comparison import DIGITS
-from kryograph.report.html import (
-    Safe,
-    asset,
-    embedded_json,
-    folded,
-    html_table,
-    join_markup,
-    name,
-    paragraph,
-    policy,
-    safe,
-    section,
-    tag,
-)
-from kryograph.report.results_text import MARKS, TableView, about, failures, signed, sources
+from kryograph.report.html import render_page, template_text
+from kryograph.report.results_text import MARKS, TableView, failures, half_width, remarks, signed
 from kryograph.text import percent, plural
 
-STEPS = (0.005, 0.01, 0.02, 0.04, 0.08)
-"""Differences to the paper at which the colour grows stronger."""
+DIFFERENCE_STEPS = (0.005, 0.01, 0.02, 0.04, 0.08)
+"""Differences from the paper at which the colour gets stronger."""
 
 SHADES = 6
-"""How many colours a column of accuracies has, from its worst system to its best."""
-
-RUN_HEADINGS = (
-    *("System", "Column", "Seed", "Test %", "Validation %", "Epochs", "Seconds", "Operator"),
-    *("Settings", "Split", "Finished", "Error"),
-)
-RUN_WORDS = (0, 1, 7, 8, 9, 10, 11)
+"""Number of colours in a column of means, from its worst system to its best."""
 
 
-def results_page(shown: Sequence[TableView], *, source: str, version: str) -> str:
-    """The whole page.
+class HeatCell(NamedTuple):
+    """A coloured cell: a large and a small text, and the CSS class of its colour."""
 
-    Args:
-        shown: The tables.
-        source: The store that the runs are from.
-        version: Of kryograph.
-    """
-    style = asset("page.css") + asset("results.css")
-    script = asset("results.js")
-    cells = [result for each in shown for result in each.results]
-    starts = [sum(len(each.results) for each in shown[:i]) for i in range(len(shown))]
-    sections = [_table_section(i, each, starts[i]) for i, each in enumerate(shown)]
-    links = [tag("a", each.table.name, href=f"#part-{i}") for i, each in enumerate(shown)]
-    return Template(asset("results.html")).substitute(
-        policy=policy(style, script),
-        style=style,
-        script=script,
-        version=safe(version),
-        summary=paragraph(
-            "What the runs in ",
-            name(source),
-            " come to, beside what the paper prints. Point at a cell, or reach it with Tab and the "
-            "arrow keys, to see its runs.",
-            class_="lead",
-        ),
-        headline=_headline(cells),
-        links=join_markup(links, "\n"),
-        contents=join_markup(sections, "\n"),
-        data=embedded_json([_known(result) for result in cells]),
+    large: str
+    small: str
+    shade: str
+
+
+def render_results_page(views: Sequence[TableView], *, source: str, version: str) -> str:
+    """The page as the text of one HTML file; `source` is the store that the runs come from."""
+    cells = [result for view in views for result in view.results]
+    sections, first_cell = [], 0
+    for view in views:
+        sections.append(_table_context(view, first_cell))
+        first_cell += len(view.results)
+    return render_page(
+        "results.html",
+        style=template_text("page.css") + template_text("results.css"),
+        script=template_text("results.js"),
+        page_title="Results",
+        version=version,
+        source=source,
+        figures=_headline(cells),
+        sections=sections,
+        embedded=[_cell_data(result) for result in cells],
+        embedded_id="cells",
     )
 
 
-def _headline(cells: Sequence[CellResult]) -> Safe:
-    run = [result for result in cells if result.summary is not None]
-    judged = [r for r in run if r.verdict in ("above", "reproduced", "below")]
-    good = sum(result.verdict != "below" for result in judged)
-    runs, failed = (sum(len(part) for part in parts) for parts in _runs(cells))
-    figures = [
-        ("Cells with runs", f"{len(run):,}", f"of {len(cells):,}"),
+def _headline(cells: Sequence[CellResult]) -> list[tuple[str, str, str]]:
+    with_runs = [result for result in cells if result.summary is not None]
+    judged = [r for r in with_runs if r.verdict in ("above", "reproduced", "below")]
+    reached = sum(result.verdict != "below" for result in judged)
+    runs = sum(len(result.rows) for result in cells)
+    failed = sum(len(result.failures) for result in cells)
+    return [
+        ("Cells with runs", f"{len(with_runs):,}", f"of {len(cells):,}"),
         ("Runs", f"{runs:,}", f"{failed:,} failed"),
-        ("Not below the paper", f"{good:,}", f"of {len(judged):,} cells with two runs or more"),
+        ("Not below the paper", f"{reached:,}", f"of {len(judged):,} cells with two runs or more"),
     ]
-    return tag(
-        "dl",
-        *(
-            tag("div", tag("dt", what), tag("dd", value, class_="figure"), tag("dd", more))
-            for what, value, more in figures
-        ),
-        class_="headline",
-    )
 
 
-def _runs(cells: Sequence[CellResult]) -> tuple[list[Any], list[Any]]:
-    return [result.rows for result in cells], [result.failures for result in cells]
+def _table_context(view: TableView, first_cell: int) -> dict[str, Any]:
+    """Variables of one table; its cells are numbered from `first_cell` in the page's JSON."""
+    headings = [heading for block in view.blocks for heading in block]
+    spans = {heading: _span(view, heading) for heading in headings}
+    numbers = {(r.cell.system, r.cell.heading): first_cell + i for i, r in enumerate(view.results)}
+    rows: dict[str, list[Any]] = {"mean": [], "difference": []}
+    for system in view.systems:
+        cells = [(numbers[system, h], view.result(system, h), spans[h]) for h in headings]
+        means = [(number, _mean_cell(result, *span)) for number, result, span in cells]
+        differences = [(number, _difference_cell(result)) for number, result, _ in cells]
+        rows["mean"].append((system, means))
+        rows["difference"].append((system, differences))
+    return {
+        "table": view.table,
+        "metric": view.metric,
+        # The data set is written once above its columns.
+        "groups": [
+            (dataset, len(list(group)))
+            for dataset, group in groupby(headings, lambda heading: heading.rpartition(" ")[0])
+        ],
+        "columns": [heading.rpartition(" ")[2] for heading in headings],
+        "rows": rows,
+        "remarks": list(remarks(view)),
+        "failures": list(failures(view.results)),
+        "runs": [(r.cell.heading, row) for r in view.results for row in (*r.rows, *r.failures)],
+    }
 
 
-def _table_section(number: int, shown: TableView, start: int) -> Safe:
-    where = shown.table
-    standing = [
-        tag("li", tag("strong", each.system), f": {about(each)}") for each in shown.standings
-    ]
-    broken = [(cell, seeds, message) for cell, seeds, message in failures(shown.results)]
-    return section(
-        f"part-{number}",
-        where.title,
-        paragraph(f"{where.name}: {where.source}. Settings (cells): {sources(shown.results)}."),
-        tag("h3", "Test accuracy in per cent"),
-        _heats(shown, start, "accuracy"),
-        paragraph(
-            "The stronger the colour, the better a system is in its column. Below each mean is "
-            "half of its 95 % interval; a single run has none.",
-            class_="note",
-        ),
-        tag("h3", "Ours less the paper's, in points"),
-        _heats(shown, start, "difference"),
-        paragraph(
-            "Blue is above the paper's value, which stands below, orange is below it. ▲ and ▼: the "
-            "95 % interval does not hold that value; = it does; · one run.",
-            class_="note",
-        ),
-        join_markup([tag("h3", "What it comes to"), tag("ul", *standing)]) if standing else "",
-        _broken(broken) if broken else "",
-        _every_run(shown.results),
-    )
-
-
-def _broken(rows: Sequence[tuple[str, str, str]]) -> Safe:
-    heading = tag("h3", "Runs that failed")
-    numbers = html_table(
-        ("Cell", "Seeds", "Message"), rows, caption="Runs that failed", words=(0, 1, 2)
-    )
-    return join_markup([heading, numbers])
-
-
-def _heats(shown: TableView, start: int, kind: str) -> Safe:
-    """A table of coloured cells; the data set is written once above its columns."""
-    headings = [heading for block in shown.blocks for heading in block]
-    places = {(r.cell.system, r.cell.heading): (start + i, r) for i, r in enumerate(shown.results)}
-    spans = {heading: _span(shown, heading) for heading in headings}
-    groups = [
-        (key, len(list(each))) for key, each in groupby(headings, lambda h: h.rpartition(" ")[0])
-    ]
-    above = [tag("th", key, scope="colgroup", colspan=count) for key, count in groups]
-    below = [tag("th", heading.rpartition(" ")[2], scope="col") for heading in headings]
-    corner = tag("th", tag("span", "System", class_="hidden"), rowspan=2, scope="col")
-    body = []
-    for system in shown.systems:
-        cells = []
-        for heading in headings:
-            place, result = places[system, heading]
-            make = _accuracy if kind == "accuracy" else _difference
-            said, shade = make(result, spans[heading])
-            cells.append(tag("td", said, class_=f"heat {shade}", tabindex=-1, data_cell=place))
-        body.append(tag("tr", tag("th", system, scope="row"), *cells))
-    caption = f"{shown.table.title}: {kind}"
-    made = tag(
-        "table",
-        tag("caption", caption),
-        tag("thead", tag("tr", corner, *above), tag("tr", *below)),
-        tag("tbody", *body),
-        class_="heats",
-    )
-    return tag("div", made, class_="scroll", role="region", aria_label=caption)
-
-
-def _span(shown: TableView, heading: str) -> tuple[float, float]:
-    """The worst and the best mean in a column."""
-    summaries = [r.summary for r in shown.results if r.cell.heading == heading]
+def _span(view: TableView, heading: str) -> tuple[float, float]:
+    """Lowest and highest mean of a column."""
+    summaries = [r.summary for r in view.results if r.cell.heading == heading]
     means = [summary.mean for summary in summaries if summary is not None]
     return min(means, default=0.0), max(means, default=0.0)
 
 
-def _two(large: str, small: str) -> Safe:
-    return join_markup([large, tag("small", small)])
-
-
-def _accuracy(result: CellResult, span: tuple[float, float]) -> tuple[Safe, str]:
+def _mean_cell(result: CellResult, low: float, high: float) -> HeatCell:
+    """Mean and half of its interval; coloured by its rank between `low` and `high`."""
     summary = result.summary
     if summary is None:
-        return (_two("✗", "failed"), "failed") if result.failures else (_two("–", ""), "none")
-    low, high = span
+        return HeatCell("✗", "failed", "failed") if result.failures else HeatCell("–", "", "none")
     shade = round((SHADES - 1) * (summary.mean - low) / (high - low)) if high > low else 0
-    ends = [end for end in summary.ci95 if end is not None]
-    # One end may be cut off at 0 or 1, so the other is the one that tells.
-    half = f"± {percent(max(abs(end - summary.mean) for end in ends))}" if ends else "1 run"
+    half = half_width(summary)
+    below = "1 run" if half is None else f"± {percent(half)}"
     mark = " ✗" if result.failures else ""
-    return _two(percent(summary.mean) + mark, half), f"shade-{shade}"
+    return HeatCell(percent(summary.mean) + mark, below, f"shade-{shade}")
 
 
-def _difference(result: CellResult, span: tuple[float, float]) -> tuple[Safe, str]:
+def _difference_cell(result: CellResult) -> HeatCell:
+    """Difference from the paper, and the paper's value."""
     paper = percent(result.cell.paper)
     if result.difference is None:
-        return _two("✗" if result.verdict == "failed" else "–", paper), "none"
-    size = sum(round(abs(result.difference), DIGITS) >= step for step in STEPS)
+        return HeatCell("✗" if result.verdict == "failed" else "–", paper, "none")
+    step = sum(round(abs(result.difference), DIGITS) >= limit for limit in DIFFERENCE_STEPS)
     side = "over" if result.difference > 0 else "under"
     mark = MARKS.get(result.verdict, "")
-    return _two(f"{signed(result.difference)} {mark}", paper), f"{side}-{size}"
+    return HeatCell(f"{signed(result.difference)} {mark}", paper, f"{side}-{step}")
 
 
-def _known(result: CellResult) -> dict[str, Any]:
-    """What the script shows of a cell; accuracies in per cent."""
-    summary = result.summary
+def _cell_data(result: CellResult) -> dict[str, Any]:
+    """Data of one cell for the script; scores are in per cent."""
+    summary, paper = result.summary, result.cell.paper
+    low, high = summary.ci95 if summary else (None, None)
     facts = [["Verdict", result.verdict]]
     if summary is not None:
-        low, high = summary.ci95
         facts.append(["Mean", f"{percent(summary.mean)}, {plural(summary.n, 'run')}"])
-        if low is not None:
-            facts.append(["95 % interval", f"{percent(low)} to {percent(high)}"])
-    if result.cell.paper is not None:
+    if low is not None:
+        facts.append(["95 % interval", f"{percent(low)} to {percent(high)}"])
+    if paper is not None:
         beside = "" if result.difference is None else f" ({signed(result.difference)})"
-        facts.append(["Paper", f"{percent(result.cell.paper)}{beside}"])
+        facts.append(["Paper", f"{percent(paper)}{beside}"])
     if result.settings_source is not None:
         facts.append(["Settings", result.settings_source])
-    facts += [["Failed", f"seed {seeds}: {said}"] for _, seeds, said in failures([result])]
-    low, high = summary.ci95 if summary else (None, None)
+    facts += [["Failed", f"seed {seeds}: {message}"] for _, seeds, message in failures([result])]
+    scores = {"mean": summary.mean if summary else None, "low": low, "high": high, "paper": paper}
     return {
         "name": str(result.cell),
         "facts": facts,
-        "runs": [[row.seed, _points(row.test_accuracy)] for row in result.rows],
-        "mean": _points(summary.mean if summary else None),
-        "low": _points(low),
-        "high": _points(high),
-        "paper": _points(result.cell.paper),
+        "runs": [[row.seed, _in_percent(row.test_accuracy)] for row in result.rows],
+        **{name: _in_percent(score) for name, score in scores.items()},
     }
 
 
-def _points(fraction: float | None) -> float | None:
+def _in_percent(fraction: float | None) -> float | None:
     return None if fraction is None else round(100 * fraction, 3)
-
-
-def _every_run(results: Sequence[CellResult]) -> Safe:
-    """All runs, which the script sorts and filters."""
-    rows = [
-        (
-            row.system,
-            result.cell.heading,
-            row.seed,
-            percent(row.test_accuracy),
-            percent(row.validation_accuracy),
-            "–" if row.epochs is None else row.epochs,
-            "–" if row.seconds is None else f"{row.seconds:.1f}",
-            row.operator,
-            row.settings_source,
-            row.split_digest[:8],
-            row.finished[:10],
-            row.error or "",
-        )
-        for result in results
-        for row in (*result.rows, *result.failures)
-    ]
-    if not rows:
-        return paragraph("There are no runs yet.")
-    heads = [tag("button", each, type="button", class_="sort") for each in RUN_HEADINGS]
-    made = html_table(heads, rows, caption="Every run", words=RUN_WORDS, class_="runs")
-    field = tag("label", "Only runs with ", tag("input", type="search", class_="filter"))
-    return folded(f"Every run ({len(rows):,})", tag("p", field, class_="finder"), made)

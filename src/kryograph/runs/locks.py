@@ -1,7 +1,7 @@
-"""Claims: which of several processes is at which run, without anything to clean up afterwards.
+"""Locks: which of several processes is doing which run, without anything to clean up afterwards.
 
-A claim is a lock on one byte of a file that has none: the byte that the run's key points to. The
-system gives a lock back when the process that has it ends, whether it ends well or is killed.
+A run is locked by a lock on one byte of an empty file; the position of the byte follows from the
+key of the run. The operating system releases a lock when its process ends, even if it is killed.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ except ImportError:  # Windows: two processes may do the same run, and the secon
     fcntl = None  # type: ignore[assignment]
 
 _POSITIONS = 2**62
-"""As many as a file has; that two runs of a thousand share one is as good as impossible."""
+"""Number of bytes that can be locked: so many that two runs practically never share one."""
 
 
 class Locks:
-    """What this process has claimed."""
+    """Locks of this process on the runs of a store."""
 
     def __init__(self, file: int | None) -> None:
         self._file = file
 
     @classmethod
     @contextmanager
-    def beside(cls, path: Path) -> Iterator[Self]:
-        """Claims on the runs of a store, in a file beside it. All are given back at the end."""
+    def beside(cls, store: Path) -> Iterator[Self]:
+        """Locks in the file `<store>.claims`; all are released when the block ends."""
         if fcntl is None:
             yield cls(None)
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        file = os.open(f"{path}.claims", os.O_RDWR | os.O_CREAT, 0o644)
+        store.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(f"{store}.claims", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             yield cls(file)
         finally:
             os.close(file)
 
     def take(self, key: str) -> bool:
-        """Claim a run, given by a key in hexadecimal digits; whether no other process has it."""
+        """Lock the run with this key (hexadecimal); False if another process has locked it."""
         if self._file is None:
             return True
         try:
@@ -52,7 +52,7 @@ class Locks:
         return True
 
     def release(self, key: str) -> None:
-        """Give a claim back."""
+        """Release the lock on the run with this key."""
         if self._file is not None:
             fcntl.lockf(self._file, fcntl.LOCK_UN, 1, _position(key))
 

@@ -1,9 +1,8 @@
-"""Jobs: several runs at once, each in a process of its own with one thread.
+"""Execute jobs in this process or in worker processes with one thread each.
 
-Every kernel sums in the same order whatever the number of threads, so the results are the same
-whatever the jobs. Workers talk to this process through a pipe each: what is to be run goes in;
-epochs, then what came of it or an error come out. A worker whose pipe is closed ends, so none
-outlives this process.
+Every kernel sums in the same order whatever the number of threads, so results do not depend on the
+number of workers. A worker has a pipe to this process: it receives items and sends epochs, then the
+outcome or an error. A worker whose pipe is closed ends, so none outlives this process.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import pickle
 import signal
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, SpawnContext
@@ -24,90 +24,106 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 
+from kryograph.data import Dataset
 from kryograph.errors import KryographError
-from kryograph.runs.perform import Run
-from kryograph.training.loop import Epoch
+from kryograph.runs.job import Job
+from kryograph.runs.perform import perform
+from kryograph.runs.store import Row
+from kryograph.training.loop import Epoch, OnEpoch
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-Work: TypeAlias = Callable[[Item, Callable[[Epoch], None]], Outcome]
-"""What does one run and says when an epoch is over."""
+Work: TypeAlias = Callable[[Item, OnEpoch], Outcome]
+"""Function that processes one item and reports epochs."""
+
+LoadDataset: TypeAlias = Callable[[str], Dataset]
+"""Function that returns the data set of a name, such as `perform.Datasets`."""
 
 EPOCH_SECONDS = 0.25
-"""How often a worker tells of its epochs: enough for a bar, too seldom to cost anything."""
+"""Least time between two epochs that a worker reports: often enough for a progress bar, and too
+seldom to slow down training."""
 
-PRELOAD = ["kryograph.runs.runner"]
-"""What a run imports."""
+PRELOAD = ["kryograph.runs.perform"]
+"""Modules that are imported once, before workers are forked."""
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def spread(
-    work: Work[int, Run],
-    seeds: int,
-    jobs: int,
-    on_epoch: Callable[[int, Epoch], None] = lambda seed, epoch: None,
-) -> Generator[Run, None, None]:
-    """The runs of seeds 0, 1, … in this order, each as soon as it and all before it are finished.
-
-    After an error or an interruption the workers are stopped, and what is finished out of turn
-    comes before the exception. A script that calls this needs the guard
-    `if __name__ == "__main__":`, as workers import it.
-
-    Args:
-        work: Does one run. It is pickled, and sent once to each worker.
-        seeds: How many runs.
-        jobs: How many workers.
-        on_epoch: Hears of some epochs of every run, among them its first.
-    """
-    finished: dict[int, Run] = {}
-    due = 0
-    try:
-        with closing(execute(work, iter(range(seeds)), jobs, on_epoch)) as going:
-            for seed, outcome in going:
-                if isinstance(outcome, Exception):
-                    raise outcome
-                finished[seed] = outcome
-                while due in finished:
-                    yield finished.pop(due)
-                    due += 1
-    except (Exception, KeyboardInterrupt):
-        for seed in sorted(finished):
-            yield finished[seed]
-        raise
+def ignore_job_epoch(item: object, epoch: Epoch) -> None:
+    """Default callback for `on_epoch`; does nothing."""
 
 
 def execute(
-    work: Work[Item, Outcome],
-    items: Iterator[Item],
-    jobs: int,
-    on_epoch: Callable[[Item, Epoch], None] = lambda item, epoch: None,
-) -> Generator[tuple[Item, Outcome | Exception], None, None]:
-    """What comes of each item, an error included, in the order in which they are finished.
+    jobs: Iterable[Job],
+    *,
+    workers: int,
+    load: LoadDataset,
+    on_epoch: Callable[[Job, Epoch], None] = ignore_job_epoch,
+) -> Generator[tuple[Job, Row | Exception], None, None]:
+    """Do runs; yield each job with its row, or with the error that it raised, when it has ended.
 
-    An item is taken from the iterator when a worker is free for it. A worker that dies is replaced:
-    its item comes to a `KryographError`.
+    A script that calls this with several workers needs the guard `if __name__ == "__main__":`,
+    because workers import the script.
+
+    Args:
+        jobs: The runs to do. A job is taken from the iterable when it is about to begin.
+        workers: Number of runs at the same time. One is done in this process, with all its threads.
+        load: Returns the data set of a job. It is pickled and sent once to each worker.
+        on_epoch: Called after each epoch; with several workers only a few times per second.
     """
-    with _workers(work, jobs) as workers:
-        for worker in workers:
-            worker.take(items)
-        while busy := {worker.pipe: worker for worker in workers if worker.busy}:
+    if workers > 1:
+        yield from run_in_workers(partial(_perform_by_name, load), jobs, workers, on_epoch)
+        return
+    for job in jobs:
+        outcome: Row | Exception
+        try:
+            outcome = _perform_by_name(load, job, partial(on_epoch, job))
+        except Exception as error:
+            outcome = error
+        yield job, outcome
+
+
+def _perform_by_name(load: LoadDataset, job: Job, on_epoch: OnEpoch) -> Row:
+    return perform(job, load(job.scenario.dataset), on_epoch)
+
+
+def run_in_workers(
+    work: Work[Item, Outcome],
+    items: Iterable[Item],
+    workers: int,
+    on_epoch: Callable[[Item, Epoch], None] = ignore_job_epoch,
+) -> Generator[tuple[Item, Outcome | Exception], None, None]:
+    """Process items in worker processes; yield each with its outcome or error when it has ended.
+
+    A worker that dies is replaced, and the outcome of its item is `WorkerDied`.
+
+    Args:
+        work: Processes one item. It is pickled and sent once to each worker.
+        items: An item is taken from the iterable when a worker is free for it.
+        workers: Number of worker processes.
+        on_epoch: Called for some epochs of every item, including the first.
+    """
+    waiting = iter(items)
+    with _started(work, workers) as pool:
+        for worker in pool:
+            worker.take(waiting)
+        while busy := {worker.pipe: worker for worker in pool if worker.busy}:
             for pipe in wait(list(busy)):
                 worker = busy[pipe]  # type: ignore[index]
-                item, news = worker.item, worker.hear()
-                if isinstance(news, Epoch):
-                    on_epoch(item, news)
+                item, message = worker.item, worker.receive()
+                if isinstance(message, Epoch):
+                    on_epoch(item, message)
                     continue
-                if isinstance(news, WorkerDied):
+                if isinstance(message, WorkerDied):
                     worker.restart()
-                worker.take(items)
-                yield item, news
+                worker.take(waiting)
+                yield item, message
 
 
 class WorkerDied(KryographError):
@@ -115,7 +131,7 @@ class WorkerDied(KryographError):
 
 
 class _Worker:
-    """A process, this end of its pipe, and the item that it is at."""
+    """A worker process, this end of its pipe, and the item that it works on."""
 
     def __init__(
         self, context: SpawnContext | ForkServerContext, work: Callable[..., object]
@@ -126,77 +142,75 @@ class _Worker:
         self._start()
 
     def take(self, items: Iterator[object]) -> None:
-        """Begin the next item; without any, be idle."""
+        """Begin the next item; become idle if there is none."""
         nothing = object()
         self.item = next(items, nothing)
         self.busy = self.item is not nothing
         if self.busy:
             self._send(self.item)
 
-    def prepare(self) -> None:
-        """Send what is the same for every item. It may be large, so all have started by then."""
+    def send_work(self) -> None:
+        """Send the function that processes items."""
         self._send(self.work)
 
-    def hear(self) -> Any:
-        """An epoch, what came of the item, or an error."""
+    def receive(self) -> Any:
+        """Next message from the worker: an `Epoch`, the outcome of the item, or an exception."""
         try:
             return self.pipe.recv()
         except (EOFError, ConnectionError):
-            return self._dead()
+            return self._death()
 
     def restart(self) -> None:
-        """A new process in the place of one that died."""
+        """Replace a process that died by a new one."""
         self.stop()
         self._start()
-        self.prepare()
+        self.send_work()
 
     def stop(self) -> None:
-        """At once: a worker has nothing to put away."""
+        """End the process at once: it has nothing to clean up."""
         self.process.kill()
         self.process.join()
         self.process.close()
         self.pipe.close()
 
     def _start(self) -> None:
-        here, there = self.context.Pipe()
-        # The pipe is all that a worker starts with. Whatever is large follows through it: if
-        # this process is interrupted meanwhile, a worker finds its pipe closed and ends.
-        self.process: BaseProcess = self.context.Process(target=_serve, args=(there,), daemon=True)
+        ours, theirs = self.context.Pipe()
+        # A worker starts with its pipe and nothing else. What is large follows through the pipe: if
+        # this process is interrupted meanwhile, the worker finds its pipe closed and ends.
+        self.process: BaseProcess = self.context.Process(
+            target=_worker_main, args=(theirs,), daemon=True
+        )
         self.process.start()
-        there.close()
-        self.pipe: Connection = here
+        theirs.close()
+        self.pipe: Connection = ours
 
-    def _send(self, what: object) -> None:
+    def _send(self, message: object) -> None:
         try:
-            self.pipe.send(what)
+            self.pipe.send(message)
         except ConnectionError:
-            raise self._dead() from None
+            raise self._death() from None
 
-    def _dead(self) -> WorkerDied:
+    def _death(self) -> WorkerDied:
         self.process.join()
         code = self.process.exitcode
-        at = f"in the run of {_named(self.item)}" if self.busy else "before its first run"
+        moment = f"in the run of {self.item}" if self.busy else "before its first run"
         if code is not None and code < 0:
-            how = f"was killed (signal {-code}) {at}, most likely because memory ran out"
+            event = f"was killed (signal {-code}) {moment}, most likely because memory ran out"
         else:
-            how = f"ended {at} with exit code {code}"
-        return WorkerDied(f"A worker process {how}: try --jobs 1.")
-
-
-def _named(item: object) -> str:
-    return f"seed {item}" if isinstance(item, int) else str(item)
+            event = f"ended {moment} with exit code {code}"
+        return WorkerDied(f"A worker process {event}: try --jobs 1.")
 
 
 @contextmanager
-def _workers(work: Callable[..., object], jobs: int) -> Iterator[list[_Worker]]:
-    """Workers that have what they need; none is left afterwards."""
+def _started(work: Callable[..., object], count: int) -> Iterator[list[_Worker]]:
+    """Workers that have received their work; all have ended when the block ends."""
     context = _context()
     workers: list[_Worker] = []
     try:
-        for _ in range(jobs):
+        for _ in range(count):
             workers.append(_Worker(context, work))
-        for worker in workers:
-            worker.prepare()
+        for worker in workers:  # the work may be large, so all processes start first
+            worker.send_work()
         yield workers
     finally:
         for worker in workers:
@@ -204,17 +218,18 @@ def _workers(work: Callable[..., object], jobs: int) -> Iterator[list[_Worker]]:
 
 
 def _context() -> SpawnContext | ForkServerContext:
-    """Workers are forked from a server: torch is imported once, and has used no thread by then.
+    """Context in which workers are forked from a server, where the platform has it.
 
-    (A copy of a process that has used OpenMP threads may wait for them for ever.)
+    The server imports torch once for all workers, and uses no thread: a copy of a process that has
+    used OpenMP threads may wait for them forever.
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(PRELOAD)
-    # Ctrl-C in a terminal reaches every process; this one decides. The server and its workers
-    # inherit that they do not hear it, even while they import.
-    resource_tracker.ensure_running()  # first: where it is started, SIGINT is unblocked afterwards
+    # Ctrl-C in a terminal reaches every process, but this one decides what happens. The server and
+    # its workers inherit the blocked signal, so they ignore it even while they import.
+    resource_tracker.ensure_running()  # first: starting it unblocks SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
@@ -223,8 +238,8 @@ def _context() -> SpawnContext | ForkServerContext:
     return context
 
 
-def _serve(pipe: Connection) -> None:
-    """What a worker does: items in, news out, until nobody listens."""
+def _worker_main(pipe: Connection) -> None:
+    """Receive items, process each and send its outcome, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     try:
@@ -236,23 +251,23 @@ def _serve(pipe: Connection) -> None:
 
 
 def _attempt(work: Work[Item, Outcome], item: Item, pipe: Connection) -> Outcome | Exception:
-    told = float("-inf")
+    last_report = float("-inf")
 
-    def tell(epoch: Epoch) -> None:
-        nonlocal told
+    def report(epoch: Epoch) -> None:
+        nonlocal last_report
         now = time.monotonic()
-        if now - told >= EPOCH_SECONDS:
-            told = now
+        if now - last_report >= EPOCH_SECONDS:
+            last_report = now
             pipe.send(epoch)
 
     try:
-        return work(item, tell)
+        return work(item, report)
     except Exception as error:
         return _portable(error)
 
 
 def _portable(error: Exception) -> Exception:
-    """An error that arrives as what it is, with its traceback as a note."""
+    """Error that can be pickled, with the traceback of the worker as a note."""
     error.add_note("In a worker process:\n" + "".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))

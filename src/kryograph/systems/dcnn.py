@@ -1,14 +1,14 @@
-r"""Diffusion-convolutional networks, as published and as LanczosNet's authors have them.
+r"""DCNN: diffusion-convolutional networks, as published and as in LanczosNet's comparison.
 
-Atwood and Towsley weigh each feature of each power by a number of its own:
+Atwood and Towsley multiply each feature of each power by a weight of its own:
 
 .. math:: Z_j = \tanh(w_j \circ L^j X), \quad \text{logits} = [Z_0, Z_1, \dots, Z_H] V + b
 
-LanczosNet's comparison stacks layers of several powers with full weights:
+LanczosNet's comparison stacks layers of several powers s with full weights:
 
 .. math:: H_{l+1} = f\Big(\sum_s L^s H_l W_{l,s} + b_l\Big)
 
-DCNN: diffused features, each with a weight of its own; or LanczosNet's layers of powers.
+X = H_0 are the features, L is the operator, with self-loops in both variants.
 """
 
 from __future__ import annotations
@@ -22,31 +22,29 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.engine.cost import Cost
-from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.forward import Forward, Workload
 from kryograph.engine.tracing import trace_epoch
 from kryograph.errors import UsageError
-from kryograph.krylov.power_blocks import krylov_blocks
-from kryograph.nn.functional import Diffusion, Masks, NodeFeatures, check_rate, dropout, glorot_
-from kryograph.nn.stack import Stack
+from kryograph.krylov.bases import krylov_blocks
+from kryograph.nn.functional import (
+    Diffusion,
+    Layer,
+    Masks,
+    NodeFeatures,
+    check_rate,
+    dropout,
+    glorot_,
+    horner,
+)
+from kryograph.nn.network import Network, Stack
 from kryograph.operators import Operator
 from kryograph.systems.base import register
-from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.network import KipfSettings, NetworkSystem
 from kryograph.systems.settings import inherited, setting
 
 
-class DCNN(nn.Module):
-    r"""The original: a logistic regression on :math:`\tanh(w_j \circ L^j X)`, j = 0 … H.
-
-    Args:
-        in_channels: Size F of each node's features.
-        out_channels: Number of classes.
-        hops: H.
-        dropout: Rate, on the Z_j.
-
-    Shapes:
-        - **input:** features (N, F) dense or sparse, an operator
-        - **output:** logits (N, out_channels)
-    """
+class DCNN(Network):
+    r"""The original: a logistic regression on :math:`\tanh(w_j \circ L^j X)`, j = 0, …, `hops`."""
 
     def __init__(
         self, in_channels: int, out_channels: int, hops: int, *, dropout: float = 0.0
@@ -59,15 +57,22 @@ class DCNN(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
         glorot_(self.weight, self.bias, generator)
         with torch.no_grad():
             self.scale.uniform_(0.5, 1.5, generator=generator)
 
+    @property
+    def output_layer(self) -> None:
+        """There is no hidden layer: logits come from the diffused features directly."""
+        return None
+
+    def logits(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:
+        return self.of_blocks(krylov_blocks(L, x, len(self.scale)), masks)
+
     def of_blocks(
         self, blocks: Iterable[Tensor], masks: Masks, nodes: Tensor | None = None
     ) -> Tensor:
-        """Logits given X, LX, …, or rows of them: `nodes` says whose."""
+        """Logits from X, LX, …, or from the rows of these that belong to `nodes`."""
         logits: Tensor = self.bias
         parts = torch.split(self.weight, self.scale.shape[1])
         for hop, (block, scale, part) in enumerate(zip(blocks, self.scale, parts, strict=True)):
@@ -76,86 +81,58 @@ class DCNN(nn.Module):
             logits = logits + z @ part
         return logits
 
-    def forward(self, x: NodeFeatures, L: Diffusion, *, masks: Masks | None = None) -> Tensor:
-        """Logits of every node; in training, dropout asks `masks` what to keep."""
-        return self.of_blocks(krylov_blocks(L, x, len(self.scale)), masks or Masks())
 
-
-class ScalesConv(nn.Module):
+class ScalesConv(Layer):
     r"""A layer of several powers, :math:`\sum_s L^s X W_s + b`, by Horner's rule.
 
-    Args:
-        in_channels: Size F of each node's features.
-        out_channels: Size of each node's output.
-        scales: The powers s, in increasing order.
-
-    Shapes:
-        - **input:** features (N, F) dense or sparse, an operator
-        - **output:** (N, out_channels)
-        - **weight:** the W_s side by side, (F, len(scales) · out_channels)
+    The weight holds the W_s side by side, (F, len(scales) · out_channels).
     """
 
     def __init__(self, in_channels: int, out_channels: int, scales: Sequence[int]) -> None:
-        super().__init__()
         if not scales or scales[0] < 0 or sorted(set(scales)) != list(scales):
             raise ValueError(f"scales are powers in increasing order, not {list(scales)}")
-        self.scales, self.out_channels = tuple(scales), out_channels
-        self.weight = nn.Parameter(torch.empty(in_channels, len(scales) * out_channels))
-        self.bias = nn.Parameter(torch.empty(out_channels))
-        self.reset_parameters()
+        self.scales = tuple(scales)  # before the weights are drawn
+        super().__init__(in_channels, out_channels, columns=len(scales))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew: all powers are one layer's input."""
-        rows = len(self.scales) * len(self.weight)
-        bound = (6 / (rows + self.out_channels)) ** 0.5
-        with torch.no_grad():
-            self.weight.uniform_(-bound, bound, generator=generator)
-            self.bias.zero_()
+        """Draw the weights again; all powers together count as the input of Glorot's bound."""
+        widths = len(self.scales) * self.in_channels + self.out_channels
+        glorot_(self.weight, self.bias, generator, widths)
 
     def forward(self, x: NodeFeatures, L: Diffusion) -> Tensor:
-        """The layer's output for every node."""
         terms = torch.split(x @ self.weight, self.out_channels, dim=1)
-        waiting = dict(zip(self.scales, terms, strict=True))
-        out = terms[-1]
-        for power in reversed(range(self.scales[-1])):
-            out = L @ out
-            if power in waiting:
-                out = out + waiting[power]
-        return out + self.bias
+        return self.plus_bias(horner(L, dict(zip(self.scales, terms, strict=True))))
 
 
-def powers(text: str) -> tuple[int, ...]:
-    """The powers that a text such as "1,2,5" names.
+def parse_powers(text: str) -> tuple[int, ...]:
+    """Read increasing powers from a text.
 
-    >>> powers("1,2,5")
+    >>> parse_powers("1,2,5")
     (1, 2, 5)
     """
     wrong = UsageError(f"Scales are increasing powers such as '1,2,5', not {text!r}.")
     try:
-        found = tuple(int(part) for part in text.split(","))
+        powers = tuple(int(part) for part in text.split(","))
     except ValueError:
         raise wrong from None
-    if found[0] < 0 or found[-1] >= 1000 or sorted(set(found)) != list(found):
+    if powers[0] < 0 or powers[-1] >= 1000 or sorted(set(powers)) != list(powers):
         raise wrong
-    return found
+    return powers
 
 
 @dataclass(frozen=True)
-class DCNNSettings(NetworkSettings):
+class DCNNSettings(KipfSettings):
     """Settings of DCNN, both variants."""
 
     hidden: int = inherited(
-        NetworkSettings, "hidden", 64, "width of each hidden layer; the original has none"
+        KipfSettings, "hidden", 64, "width of each hidden layer; the original has none"
     )
     layers: int = inherited(
-        NetworkSettings, "layers", 1, "number of hidden layers; the original has none"
+        KipfSettings, "layers", 1, "number of hidden layers; the original has none"
     )
     dropout: float = inherited(
-        NetworkSettings, "dropout", 0.5, "rate, on what linear maps see; none in the original"
+        KipfSettings, "dropout", 0.5, "rate, on what linear maps see; none in the original"
     )
-    lr: float = inherited(NetworkSettings, "lr", 0.01)
-    weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-4)
-    optimizer: str = inherited(NetworkSettings, "optimizer", "adam")
     variant: str = setting(
         "lanczosnet",
         "the original, or that of LanczosNet's comparison (Liao and others 2019; stronger under "
@@ -173,7 +150,7 @@ class DCNNSettings(NetworkSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        powers(self.scales)
+        parse_powers(self.scales)
 
 
 @register(
@@ -184,55 +161,43 @@ class DCNNSettings(NetworkSettings):
     "H_{l+1} = ReLU(Σ_s L^s H_l W_{l,s} + b_l)",
     settings=DCNNSettings,
 )
-class DCNNSystem(NetworkSystem):
-    """L has self-loops, as everywhere here."""
+class DCNNSystem(NetworkSystem[DCNNSettings]):
+    """System of the network `DCNN`, or of a stack of `ScalesConv` layers."""
 
-    def network(self, features: int, classes: int) -> nn.Module:
-        """The network of the settings."""
+    def network(self, features: int, classes: int) -> Network:
         s = self.settings
         if s.variant == "original":
             return DCNN(features, classes, s.hops, dropout=s.dropout)
-        conv = partial(ScalesConv, scales=powers(s.scales))
-        return Stack(conv, features, s.hidden, classes, s.layers, dropout=s.dropout)
+        conv = partial(ScalesConv, scales=parse_powers(s.scales))
+        return Stack(conv, *self.sizes(features, classes), dropout=s.dropout)
 
-    def engine(
-        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
-    ) -> Forward:
-        """The original on the rows that a step needs: nothing is diffused after the weights."""
-        form = KeptRows if isinstance(network, DCNN) else WholeGraph
-        return form(network, x, L, nodes, masks)
+    def fast_forward(self, load: Workload) -> Forward | None:
+        return KeptRows(load) if isinstance(load.network, DCNN) else None
 
 
 class KeptRows(Forward):
-    """The original DCNN, whose diffused features do not change: their rows are kept."""
+    """Form of the original DCNN that keeps the needed rows of X, LX, …, which never change."""
 
-    def __init__(
-        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
-    ) -> None:
-        super().__init__(network, x, L, nodes, masks)
-        self.rows: list[Tensor] | None = None
+    network: DCNN
+    rows: list[Tensor] | None = None
+    """Rows of the scored nodes in each block; None until they are first needed."""
 
-    def _logits(self, first: int, masks: Masks) -> Tensor:
-        """Those of the first of the scored nodes."""
-        assert isinstance(self.network, DCNN)
+    def _logits(self, first: int) -> Tensor:
+        """Logits of the first of the scored nodes."""
         scored = self.nodes.scored
         if self.rows is None:
-            # Made by the first step: an estimate needs no features.
             blocks = krylov_blocks(self.L, self.x, len(self.network.scale))
             self.rows = [block[scored] for block in blocks]
         rows = (block[:first] for block in self.rows)
-        return self.network.of_blocks(rows, masks, scored[:first])
+        return self.network.of_blocks(rows, self.masks, scored[:first])
 
     def training(self) -> Tensor:
-        """Of the training nodes, which come first."""
-        return self._logits(self.nodes.training.numel(), self.masks)
+        return self._logits(self.nodes.training.numel())
 
     def scored(self) -> Tensor:
-        """Of training and validation nodes."""
-        return self._logits(self.nodes.scored.numel(), self.masks)
+        return self._logits(self.nodes.scored.numel())
 
     def cost(self) -> Cost:
-        assert isinstance(self.network, DCNN)
         twin = copy(self)
         shape = (self.nodes.scored.numel(), self.x.shape[1])
         twin.rows = [torch.empty(shape, device="meta") for _ in self.network.scale]

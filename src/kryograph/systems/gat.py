@@ -1,50 +1,45 @@
-r"""Graph attention networks (Veličković and others): each node weighs its neighbours itself.
+r"""GAT: graph attention, where every node computes the weights of its neighbours.
 
 .. math::
     e_{ij} = \text{LeakyReLU}(a^T [W h_i \,\|\, W h_j]), \quad
     \alpha_{ij} = \text{softmax}_{j \in N(i) \cup \{i\}}(e_{ij}), \quad
     h_i' = f\Big(\sum_j \alpha_{ij} W h_j + b\Big)
 
-with several heads side by side in hidden layers, their mean in the last. Of the operator only the
-places of its entries are used. PyTorch Geometric's GATConv is the same function of dense features.
-
-GAT: attention to neighbours instead of fixed weights.
+Hidden layers have several heads side by side; the last layer takes their mean and has no f. Only
+the sparsity pattern of the operator matters. PyTorch Geometric's GATConv is the same function of
+dense features.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 
 import torch
 from torch import Tensor, nn
 
 from kryograph.graph import Graph
 from kryograph.nn.functional import Activation, Masks, NodeFeatures, check_rate, dropout, glorot_
-from kryograph.nn.network import Layered
+from kryograph.nn.network import Network, Stack
 from kryograph.operators import Operator, operator
 from kryograph.systems.base import register
-from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.network import KipfSettings, NetworkSystem
 from kryograph.systems.settings import SearchRange, inherited, setting
 
-SLOPE = 0.2
-"""Of LeakyReLU below zero."""
+NEGATIVE_SLOPE = 0.2
+"""Slope of LeakyReLU below zero."""
 
 
 class GATConv(nn.Module):
     r"""One layer of graph attention.
 
-    Args:
-        in_channels: Size F of each node's features.
-        out_channels: Size of each head's output.
-        heads: How many.
-        concat: Heads side by side, or their mean.
-        rate: Dropout on the attention α.
-        projected_rate: Dropout on W h.
-        first_mask: The number of the layer's first mask; it takes two.
+    With `concat` heads stand side by side; otherwise their mean is taken. Dropout on the attention
+    α has the `rate`, dropout on W h the `projected_rate`; `first_mask` numbers the first of the two
+    dropout masks.
 
     Shapes:
         - **input:** features (N, F) dense or sparse, an `Operator` whose entry (i, j) says that i
-          sees j
+          attends to j
         - **output:** (N, heads · out_channels), or (N, out_channels) if not `concat`
     """
 
@@ -70,13 +65,12 @@ class GATConv(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
+        """Draw the weights again; None draws from torch's generator."""
         glorot_(self.weight, self.bias, generator)
         glorot_(self.source, None, generator)
         glorot_(self.target, None, generator)
 
     def forward(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:
-        """The layer's output for every node; in training, dropout asks `masks` what to keep."""
         senders, receivers = L.edge_index(self.weight.device)
         flat = x @ self.weight
         h = flat.view(-1, self.heads, self.out_channels)
@@ -91,40 +85,28 @@ class GATConv(nn.Module):
 
 
 def attention(sent: Tensor, received: Tensor, senders: Tensor, receivers: Tensor) -> Tensor:
-    """α of every edge and head, given what sender and receiver add to its score."""
-    score = nn.functional.leaky_relu(
-        sent.index_select(0, senders) + received.index_select(0, receivers), SLOPE
-    )
+    """Compute α of every edge and head from what both ends add to its score, N × heads each."""
+    score = sent.index_select(0, senders) + received.index_select(0, receivers)
+    score = nn.functional.leaky_relu(score, NEGATIVE_SLOPE)
     with torch.no_grad():
-        # Against overflow; the quotient does not depend on it.
-        places = receivers[:, None].expand_as(score)
+        # The largest score is subtracted against overflow; the quotient does not depend on it.
+        indices = receivers[:, None].expand_as(score)
         largest = torch.zeros_like(sent).scatter_reduce(
-            0, places, score, "amax", include_self=False
+            0, indices, score, "amax", include_self=False
         )
     share = (score - largest.index_select(0, receivers)).exp()
     total = torch.zeros_like(sent).index_add(0, receivers, share)
     return share / total.index_select(0, receivers)
 
 
-class GAT(Layered):
-    """Layers of graph attention.
+class GAT(Stack):
+    """A stack of graph attention layers; arguments not explained here are those of `Stack`.
 
-    Args:
-        in_channels: Size of each node's features.
-        hidden_channels: Size of each head's output in hidden layers.
-        out_channels: Number of classes.
-        layers: Number of hidden layers.
-        heads: Heads of each hidden layer.
-        output_heads: Heads of the last layer, whose mean is taken.
-        activation: f.
-        dropout: Rate, on every layer's input, the features included.
-        attention_dropout: Rate, on α.
-        drop_projected: Whether to drop from W h as well, at the rate of the inputs.
-
-    Shapes:
-        - **input:** features (N, F) dense or sparse, an `Operator`
-        - **output:** logits (N, out_channels)
+    Each head of a hidden layer is `hidden_channels` wide; the mean of the `output_heads` of the
+    last layer is taken. With `drop_projected` W h has dropout as well, at the rate of the inputs.
     """
+
+    masks_per_layer = 3
 
     def __init__(
         self,
@@ -140,51 +122,41 @@ class GAT(Layered):
         attention_dropout: float = 0.0,
         drop_projected: bool = False,
     ) -> None:
-        super().__init__(activation, dropout)
-        widths = [in_channels, *[heads * hidden_channels] * layers]
-        self.convs = nn.ModuleList(
-            GATConv(
-                width,
-                out_channels if layer == layers else hidden_channels,
-                output_heads if layer == layers else heads,
-                concat=layer < layers,
+        numbers = count()
+
+        def conv(inward: int, outward: int) -> GATConv:
+            layer = next(numbers)
+            hidden = layer < layers
+            return GATConv(
+                inward,
+                hidden_channels if hidden else outward,
+                heads if hidden else output_heads,
+                concat=hidden,
                 rate=attention_dropout,
                 projected_rate=dropout if drop_projected else 0.0,
-                first_mask=3 * layer + 1,
+                first_mask=self.masks_per_layer * layer + 1,
             )
-            for layer, width in enumerate(widths)
+
+        super().__init__(
+            *(conv, in_channels, heads * hidden_channels, out_channels, layers),
+            activation=activation,
+            dropout=dropout,
+            operator="affinity",
         )
 
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Draw the weights anew."""
-        for conv in self.convs:
-            conv.reset_parameters(generator)  # type: ignore[operator]
-
-    def forward(self, x: NodeFeatures, L: Operator, *, masks: Masks | None = None) -> Tensor:
-        """Logits of every node; in training, dropout asks `masks` what to keep."""
-        masks = masks or Masks()
-        h = x
-        for layer, conv in enumerate(self.convs):
-            if layer > 0:
-                assert isinstance(h, Tensor)
-                h = self.activation(h)
-            h = dropout(h, self.dropout, masks, 3 * layer) if self.training else h
-            h = conv(h, L, masks)
-        assert isinstance(h, Tensor)
-        return h
+    def logits(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:
+        return self.through_layers(x, masks, L, masks)
 
 
 @dataclass(frozen=True)
-class GATSettings(NetworkSettings):
+class GATSettings(KipfSettings):
     """Settings of GAT: those of the original."""
 
     hidden: int = inherited(
-        NetworkSettings, "hidden", 8, "width of each head in hidden layers, as in the original"
+        KipfSettings, "hidden", 8, "width of each head in hidden layers, as in the original"
     )
-    dropout: float = inherited(NetworkSettings, "dropout", 0.6, "rate, on every layer's input")
-    lr: float = inherited(NetworkSettings, "lr", 0.005)
-    weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-4)
-    optimizer: str = inherited(NetworkSettings, "optimizer", "adam")
+    dropout: float = inherited(KipfSettings, "dropout", 0.6)
+    lr: float = inherited(KipfSettings, "lr", 0.005)
     heads: int = setting(
         8, "heads of each hidden layer, as in the original", low=1, below=1000, search=(1, 4, 8)
     )
@@ -211,26 +183,14 @@ class GATSettings(NetworkSettings):
     equation="h_i' = ELU(Σ_j α_ij W h_j + b), α_ij = softmax_j LeakyReLU(a^T [W h_i, W h_j])",
     settings=GATSettings,
 )
-class GATSystem(NetworkSystem):
-    """Who sees whom is all that attention needs of a graph."""
+class GATSystem(NetworkSystem[GATSettings]):
+    """System of the network `GAT`; it needs the edges of the graph and no operator."""
 
     uses_operator = False
 
-    def network(self, features: int, classes: int) -> nn.Module:
-        """The network of the settings."""
-        s = self.settings
-        return GAT(
-            features,
-            s.hidden,
-            classes,
-            s.layers,
-            heads=s.heads,
-            output_heads=s.output_heads,
-            dropout=s.dropout,
-            attention_dropout=s.attention_dropout,
-            drop_projected=s.drop_projected,
-        )
+    def network(self, features: int, classes: int) -> Network:
+        names = ("heads", "output_heads", "dropout", "attention_dropout", "drop_projected")
+        return GAT(*self.sizes(features, classes), **self.options(*names))
 
     def diffusion(self, graph: Graph) -> Operator:
-        """A + I, of which the places of its entries are used."""
         return operator(graph, "affinity")

@@ -1,46 +1,51 @@
-"""GGNN: nodes with a gated state that neighbours change (Li, Tarlow, Brockschmidt, Zemel)."""
+"""GGNN and MPNN: gated graph networks, whose nodes have a state that messages of neighbours change.
+
+h^0 = X W_in, h_i^{t+1} = GRU(m_i^t, h_i^t), logits = h^T W_out, where X are the features, m_i is a
+message of `kryograph.nn.gated` and T the number of steps; they share their weights. GGNN has
+m = L MSG(h) for the operator L, MPNN m_i = Σ_j L_ij MLP(h_i, h_j), which depends on both ends of an
+edge; edges have no features.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from kryograph.engine.forward import Forward, Nodes, WholeGraph
+from kryograph.engine.forward import Forward, WholeGraph, Workload
 from kryograph.graph import Graph
-from kryograph.nn.functional import Masks, NodeFeatures
+from kryograph.nn.functional import NodeFeatures
 from kryograph.nn.gated import STARTS, Gated
+from kryograph.nn.network import Network
 from kryograph.operators import Operator
 from kryograph.systems.base import register
-from kryograph.systems.network import NetworkSettings, NetworkSystem
+from kryograph.systems.network import DecaySettings, NetworkSystem
 from kryograph.systems.settings import SearchRange, inherited, setting
 
 CHOSEN = "chosen by validation on the public splits"
 
 
 @dataclass(frozen=True)
-class GatedSettings(NetworkSettings):
-    """What all networks with a gated state have."""
+class GatedSettings(DecaySettings):
+    """Settings of all networks with a gated state."""
 
-    layers: int = inherited(NetworkSettings, "layers", 2, f"number T of steps; {CHOSEN}")
-    hidden: int = inherited(NetworkSettings, "hidden", 64, f"size of a node's state; {CHOSEN}")
-    dropout: float = inherited(
-        NetworkSettings, "dropout", 0.8, f"rate, on the last state; {CHOSEN}"
-    )
+    layers: int = inherited(DecaySettings, "layers", 2, f"number T of steps; {CHOSEN}")
+    hidden: int = inherited(DecaySettings, "hidden", 64, f"size of a node's state; {CHOSEN}")
+    dropout: float = inherited(DecaySettings, "dropout", 0.8, f"rate, on the last state; {CHOSEN}")
     feature_dropout: float = setting(
         0.8, f"rate, on the features; {CHOSEN}", low=0, below=1, search=SearchRange(0, 0.99)
     )
-    lr: float = inherited(NetworkSettings, "lr", 0.02, f"learning rate; {CHOSEN}")
-    weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-3, f"L2; {CHOSEN}")
-    optimizer: str = inherited(NetworkSettings, "optimizer", "adam")
-    decay_all: bool = setting(
-        False, f"L2 on all parameters, not the first layer's alone (as GCN's); {CHOSEN}"
+    lr: float = inherited(DecaySettings, "lr", 0.02, f"learning rate; {CHOSEN}")
+    weight_decay: float = inherited(DecaySettings, "weight_decay", 5e-3, f"L2; {CHOSEN}")
+    decay_all: bool = inherited(
+        *(DecaySettings, "decay_all", False),
+        f"L2 on all parameters, not the first layer's alone (as GCN's); {CHOSEN}",
     )
     start: str = setting(
         "diffusion",
@@ -56,77 +61,67 @@ class GatedSettings(NetworkSettings):
         low=1e-6,
         below=1e3,
         search=(1.0, 0.1, 0.01),
-        unless=1.0,
+        neutral=1.0,
     )
 
 
 class GatedForward(WholeGraph):
-    """On the nodes that those asked for hear of, in as many steps as there are.
+    """Form of a gated network on the nodes within T steps of those whose logits are needed.
 
-    Who is farther away changes nothing. The farthest miss some of what they receive, but only their
-    first state, which comes from their features alone, is ever heard.
+    Nodes farther away change nothing. The farthest nodes miss some of their messages, but only
+    their first state, which comes from their features alone, is ever sent.
     """
 
     network: Gated
 
     def training(self) -> Tensor:
-        """Of the training nodes' neighbourhood."""
-        x, parts, asked = self._around_training
-        return self.network.logits(x, parts, self.masks)[asked]
+        return self._logits(*self._neighbourhoods[0])
 
     def scored(self) -> Tensor:
-        """Of the scored nodes' neighbourhood."""
-        x, parts, asked = self._around_scored
-        return self.network.logits(x, parts)[asked]
+        return self._logits(*self._neighbourhoods[1])
+
+    def _logits(self, x: NodeFeatures, diffusions: Sequence[Operator], nodes: Tensor) -> Tensor:
+        return self.network.after_steps(x, diffusions, self.masks)[nodes]
 
     @cached_property
-    def _around_training(self) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
-        return self._around(self.nodes.training)
+    def _neighbourhoods(self) -> list[tuple[NodeFeatures, Sequence[Operator], Tensor]]:
+        return [self._neighbourhood(nodes) for nodes in (self.nodes.training, self.nodes.scored)]
 
-    @cached_property
-    def _around_scored(self) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
-        return self._around(self.nodes.scored)
-
-    def _around(self, asked: Tensor) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
-        """Features and operators of the neighbourhood, and where in it the nodes asked for are."""
-        parts = [part for part in self.network.parts(self.L) if isinstance(part, Operator)]
+    def _neighbourhood(self, nodes: Tensor) -> tuple[NodeFeatures, Sequence[Operator], Tensor]:
+        """Features and operators of the neighbourhood of some nodes, and their indices in it."""
+        diffusions = self.network.diffusions(self.L)
         reached = np.zeros(self.L.n, dtype=bool)
-        reached[asked.cpu().numpy()] = True
-        for part in reversed(parts * self.network.steps):
-            reached[part.matrix[np.flatnonzero(reached)].indices] = True
+        reached[nodes.cpu().numpy()] = True
+        for diffusion in reversed([*diffusions] * self.network.steps):
+            reached[diffusion.matrix[np.flatnonzero(reached)].indices] = True
         near = np.flatnonzero(reached)
-        nodes = torch.from_numpy(near).to(asked.device)
-        x = self.x[nodes] if isinstance(self.x, Tensor) else self.x.rows(nodes)
+        rows = torch.from_numpy(near).to(nodes.device)
+        x = self.x[rows] if isinstance(self.x, Tensor) else self.x.rows(rows)
         within = [
-            Operator(part.name, sp.csr_array(part.matrix[near][:, near]), part.symmetric)
-            for part in parts
+            Operator(d.name, sp.csr_array(d.matrix[near][:, near]), d.symmetric) for d in diffusions
         ]
-        return x, within, torch.searchsorted(nodes, asked)
+        return x, within, torch.searchsorted(rows, nodes)
 
 
-class GatedSystem(NetworkSystem):
-    """What all systems with a gated network share."""
+class GatedSystem(NetworkSystem[GatedSettings]):
+    """Base of all systems with a gated network."""
 
-    def options(self) -> dict[str, Any]:
-        """How the network is made, apart from its size and its messages."""
-        names = ("dropout", "feature_dropout", "start", "step_rate")
-        return {name: getattr(self.settings, name) for name in names}
+    network_type: ClassVar[type[Gated]] = Gated
 
-    def forward(
-        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
-    ) -> Forward:
-        """On the nodes that a step needs."""
-        return GatedForward(network, x, L, nodes, masks)
+    def network(self, features: int, classes: int) -> Network:
+        return self.network_type(*self.sizes(features, classes), **self.gated_options())
 
-    def decayed(self, network: nn.Module) -> Collection[nn.Parameter] | None:
-        """The first layer's weights, or all."""
-        assert isinstance(network, Gated)
-        return None if self.settings.decay_all else [network.inward.weight]
+    def gated_options(self) -> dict[str, Any]:
+        """Keyword arguments of the network."""
+        return self.options("dropout", "feature_dropout", "start", "step_rate")
+
+    def fast_forward(self, load: Workload) -> Forward | None:
+        return GatedForward(load)
 
 
 @dataclass(frozen=True)
 class GGNNSettings(GatedSettings):
-    """Settings of GGNN."""
+    """Settings of GGNN, both variants."""
 
     message: str = setting(
         "linear",
@@ -151,16 +146,36 @@ class GGNNSettings(GatedSettings):
     settings=GGNNSettings,
 )
 class GGNNSystem(GatedSystem):
-    """One type of edge, T steps with the same weights."""
+    """Gated graph network with one type of edge."""
 
-    def network(self, features: int, classes: int) -> nn.Module:
-        """The network of the settings."""
-        s = self.settings
-        size = (features, s.hidden, classes, s.layers)
-        return Gated(*size, message=s.message, **self.options())
+    settings: GGNNSettings
+
+    def gated_options(self) -> dict[str, Any]:
+        return super().gated_options() | self.options("message")
 
     def diffusion(self, graph: Graph) -> Operator:
-        """L, or the adjacency itself."""
         if self.settings.aggregate == "sum":
             return Operator("adjacency", graph.adjacency, symmetric=True)
         return super().diffusion(graph)
+
+
+@dataclass(frozen=True)
+class MPNNSettings(GatedSettings):
+    """Settings of MPNN: those of gated networks."""
+
+    hidden: int = inherited(GatedSettings, "hidden", 32)
+    dropout: float = inherited(GatedSettings, "dropout", 0.5)
+
+
+@register(
+    "mpnn",
+    summary="States changed by a gated recurrent unit, given a message for each pair of nodes.",
+    paper="Gilmer et al.: Neural Message Passing for Quantum Chemistry. ICML 2017",
+    equation="h^0 = X W_in, h_i^{t+1} = GRU(Σ_j L_ij MLP(h_i^t, h_j^t), h_i^t), logits = h^T W_out",
+    settings=MPNNSettings,
+)
+class MPNNSystem(GatedSystem):
+    """Gated network with messages for pairs of nodes."""
+
+    def gated_options(self) -> dict[str, Any]:
+        return super().gated_options() | {"message": "pair"}

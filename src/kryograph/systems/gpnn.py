@@ -1,10 +1,10 @@
-"""Graph partition networks: messages inside clusters, then across the edges between them.
+"""GPNN: gated states and messages inside clusters, then across the edges between clusters.
 
-Clusters are filled from the nodes with the most neighbours, one ring after the other. Which nodes
-these are, and who takes a node that several clusters reach at once, is decided by the edges alone
-as long as they decide it, not by the order of the nodes.
+h ← GRU(m + L_cut m, h), m = L_in h W, logits = h W_out, where h starts as X W_in; L_in and L_cut
+are the entries of the operator inside clusters and between them.
 
-GPNN: gated states that change by messages inside clusters and across the cut (Liao et al.).
+Clusters grow from the nodes with the most neighbours, ring by ring. As far as the edges decide it,
+the result does not depend on the order of the nodes.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from torch import Tensor, nn
+from torch import Tensor
 
 from kryograph.graph import Graph
-from kryograph.nn.functional import Diffusion
 from kryograph.nn.gated import Gated
 from kryograph.operators import Operator
 from kryograph.systems.base import register
 from kryograph.systems.ggnn import CHOSEN, GatedSettings, GatedSystem
 from kryograph.systems.settings import SearchRange, inherited, setting
 
-WALKS = 5
-"""Up to this length walks are counted to tell nodes with equally many neighbours apart."""
+LONGEST_WALK = 5
+"""Walks up to this length are counted to rank nodes with equally many neighbours."""
 
 
 def hubs(adjacency: sp.csr_array, count: int) -> npt.NDArray[np.int64]:
-    """The nodes with the most neighbours; of equals, those with more walks of length 2, 3, …
+    """Find the nodes with the most neighbours; ties are broken by walks of length 2, 3, ….
 
     >>> from kryograph.data import toy
     >>> hubs(toy.star(5).adjacency, 1).tolist()
@@ -39,13 +38,13 @@ def hubs(adjacency: sp.csr_array, count: int) -> npt.NDArray[np.int64]:
     """
     edges = (adjacency != 0).astype(np.float64)
     walks = [np.ones(edges.shape[0])]
-    for _ in range(WALKS):
+    for _ in range(LONGEST_WALK):
         walks.append(edges @ walks[-1])
-    return np.lexsort([-each for each in reversed(walks)])[:count]
+    return np.lexsort([-counts for counts in reversed(walks)])[:count]
 
 
 def flood_fill(adjacency: sp.csr_array, seeds: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The cluster of every node: that of the nearest seed; -1 if none can be reached.
+    """Assign every node to the cluster of the nearest seed; -1 if it can reach no seed.
 
     A node that several clusters reach at the same time goes to the one with more edges to it, then
     to the earlier one.
@@ -54,33 +53,31 @@ def flood_fill(adjacency: sp.csr_array, seeds: npt.NDArray[np.int64]) -> npt.NDA
     cluster = np.full(edges.shape[0], -1)
     cluster[seeds] = np.arange(len(seeds))
     while True:
-        taken = np.flatnonzero(cluster >= 0)
+        assigned = np.flatnonzero(cluster >= 0)
         members = sp.csr_array(
-            (np.ones(taken.size), (taken, cluster[taken])), shape=(len(cluster), len(seeds))
+            (np.ones(assigned.size), (assigned, cluster[assigned])),
+            shape=(len(cluster), len(seeds)),
         )
-        reach = (edges @ members).toarray()
-        new = (cluster < 0) & (reach.max(axis=1) > 0)
+        edges_to_clusters = (edges @ members).toarray()
+        new = (cluster < 0) & (edges_to_clusters.max(axis=1) > 0)
         if not new.any():
             return cluster
-        cluster[new] = reach[new].argmax(axis=1)
+        cluster[new] = edges_to_clusters[new].argmax(axis=1)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Partitioned(Operator):
     """An operator in two parts: `inside` clusters, with the diagonal, and `across` them."""
 
-    inside: Operator | None = None
-    across: Operator | None = None
+    inside: Operator
+    across: Operator
 
 
 def partitioned(L: Operator, clusters: int, *, means: bool = False) -> Partitioned:
-    """The operator with its entries told apart by that many clusters.
+    """Divide the entries of an operator by a partition of the nodes into clusters.
 
-    Args:
-        L: The whole.
-        clusters: How many.
-        means: Whether each part's rows are scaled to sum to one, so that a node with few edges in a
-            part hears of them as loudly as one with many; if not, the parts sum to L.
+    With `means` the rows of each part are scaled to sum to one, so that a node with few edges in a
+    part weighs them as much as one with many. Otherwise the parts sum to L.
     """
     off_diagonal = sp.csr_array(L.matrix - sp.diags_array(L.matrix.diagonal()))
     off_diagonal.eliminate_zeros()
@@ -100,16 +97,11 @@ def partitioned(L: Operator, clusters: int, *, means: bool = False) -> Partition
 
 
 class Partition(Gated):
-    """A gated network whose messages go further: what clusters gathered is sent across the cut.
+    """A gated network that sends what clusters gathered across the edges between them.
 
-    In each pass a node receives what others in its cluster send, and what those beyond the cut have
-    just received. With a single cluster this is the gated network itself.
-
-    Args:
-        clusters: How many.
-        means: As for `partitioned`.
-        arguments: As for `Gated`; `steps` is the number of passes.
-        options: As for `Gated`.
+    In each step a node receives the messages of its own cluster, and what nodes beyond the cut have
+    just received. With a single cluster this is the gated network itself. `clusters` and `means`
+    are those of `partitioned`, other arguments those of `Gated`.
     """
 
     def __init__(
@@ -118,25 +110,21 @@ class Partition(Gated):
         super().__init__(*arguments, **options)
         self.clusters, self.means = clusters, means
 
-    def parts(self, L: Diffusion) -> Sequence[Operator]:
-        """The operator inside clusters, and between them; one that has these already keeps them."""
-        assert isinstance(L, Operator)
+    def diffusions(self, L: Operator) -> Sequence[Operator]:
+        """Operators inside clusters and between them; an operator in parts is not divided again."""
         if not isinstance(L, Partitioned):
             L = partitioned(L, self.clusters, means=self.means)
-        assert L.inside is not None
-        assert L.across is not None
         return [L.inside, L.across]
 
-    def step(self, h: Tensor, parts: Sequence[Diffusion]) -> Tensor:
-        """The states after a pass."""
-        inside, across = parts
+    def step(self, h: Tensor, diffusions: Sequence[Operator]) -> Tensor:
+        inside, across = diffusions
         gathered = self.message(h, inside)
-        return self.changed(h, gathered + across @ gathered)
+        return self.updated(h, gathered + across @ gathered)
 
 
 @dataclass(frozen=True)
 class GPNNSettings(GatedSettings):
-    """Settings of GPNN."""
+    """Settings of GPNN, beside those of gated networks."""
 
     layers: int = inherited(
         GatedSettings, "layers", 2, f"number of passes (the authors: 3 to 5); {CHOSEN}"
@@ -164,16 +152,12 @@ class GPNNSettings(GatedSettings):
     settings=GPNNSettings,
 )
 class GPNNSystem(GatedSystem):
-    """Linear messages; clusters by flood fill."""
+    """Graph partition network with linear messages and clusters by flood fill."""
 
-    def network(self, features: int, classes: int) -> nn.Module:
-        """The network of the settings."""
-        s = self.settings
-        size = (features, s.hidden, classes, s.layers)
-        return Partition(*size, clusters=s.clusters, means=s.means, **self.options())
+    network_type = Partition
+
+    def gated_options(self) -> dict[str, Any]:
+        return super().gated_options() | self.options("clusters", "means")
 
     def diffusion(self, graph: Graph) -> Operator:
-        """L in two parts: inside clusters, and between them."""
-        return partitioned(
-            super().diffusion(graph), self.settings.clusters, means=self.settings.means
-        )
+        return partitioned(super().diffusion(graph), **self.options("clusters", "means"))

@@ -1,19 +1,24 @@
-"""Systems that add labels of their own to those given, and train another system on all of them.
+"""Systems that label more nodes themselves and train another system on all labels.
 
-Co-training adds, for each class, the nodes that random walks tie most closely to its labelled
-ones; self-training those that a first fit is surest of; union and intersection combine both;
-multi-stage self-training adds them in several stages (and M3S, which has a file of its own).
-What is trained is any system: the setting `inner` names it. Each fit starts anew, with the same
-seed.
+In a stage, class c gets up to t_c = floor(3 N / d^τ · n_c / n) new nodes, where N is the number of
+nodes, d the mean degree, τ the setting `hops`, and n_c of the n labels belong to c:
 
-Validation nodes whose labels are known are never given another: a run scores by them. A node that
-two classes ask for goes to the one that ranks it higher.
+* co-training: the nodes with the largest Σ_{j in c} P_ij, P = (D - A + αI)^{-1} (see `lp`);
+* self-training: the nodes predicted c with the largest probability by a first fit;
+* union and intersection: what either, or both, of these would add;
+* multi-stage: self-training in several stages (and M3S, which has a file of its own).
+
+The setting `inner` names the system that is trained; each fit starts anew, with the same seed.
+Validation nodes with known labels never get another label, because runs are scored by them. A node
+that two classes choose goes to the class that ranks it higher.
+
+Li, Han, Wu: Deeper Insights into Graph Convolutional Networks. AAAI 2018 (the first four).
+Sun, Lin, Zhu: Multi-Stage Self-Supervised Learning for GCNs. AAAI 2020 (multi-stage).
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -24,17 +29,25 @@ import numpy.typing as npt
 from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError
 from kryograph.graph import NO_NODES, Graph, Indices, Split, Task
-from kryograph.systems.base import SYSTEMS, Fit, Probabilities, System, Weights, register, system
-from kryograph.systems.lp import absorption
-from kryograph.systems.settings import SearchRange, Settings, read_pairs, setting
-from kryograph.training.loop import Conditions, Epoch
+from kryograph.systems.base import (
+    SYSTEMS,
+    Embedding,
+    Fit,
+    Probabilities,
+    System,
+    Weights,
+    register,
+    system,
+)
+from kryograph.systems.lp import LPSettings, absorption
+from kryograph.systems.settings import Settings, inherited, read_pairs, setting
+from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions, OnEpoch, ignore_epoch
 
 LI = "Li, Han, Wu: Deeper Insights into Graph Convolutional Networks. AAAI 2018"
 SUN = "Sun, Lin, Zhu: Multi-Stage Self-Supervised Learning for GCNs. AAAI 2020"
 
-ClassScores = npt.NDArray[np.float64]
 AddedLabels = dict[int, Indices]
-"""For each class, the nodes that are given its label, best first."""
+"""For each class, the nodes that get its label, best first."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,7 @@ class LabelGrowingSettings(Settings):
         self.system("sym")
 
     def system(self, operator: str) -> System:
-        """The system that is trained."""
+        """Build the inner system with this operator."""
         if self.inner in SYSTEMS and issubclass(SYSTEMS[self.inner], LabelGrowingSystem):
             raise UsageError(f"The inner system {self.inner!r} adds labels itself.")
         changes = read_pairs(self.inner_settings.split(","))
@@ -65,20 +78,14 @@ class LabelGrowingSettings(Settings):
 
 @dataclass(frozen=True)
 class WalkSettings(LabelGrowingSettings):
-    """Settings where random walks choose."""
+    """Settings of systems whose labels come from random walks."""
 
-    alpha: float = setting(
-        1e-6,
-        "α: how soon a walk is absorbed (Li, Han, Wu 2018)",
-        low=1e-12,
-        below=1e6,
-        search=SearchRange(1e-8, 1.0, log=True),
-    )
+    alpha: float = inherited(LPSettings, "alpha", 1e-6)
 
 
 @dataclass(frozen=True)
 class StageSettings(LabelGrowingSettings):
-    """Settings where labels are added in stages."""
+    """Settings of systems that add labels in stages."""
 
     stages: int = setting(
         4,
@@ -89,45 +96,20 @@ class StageSettings(LabelGrowingSettings):
     )
 
 
-@dataclass(frozen=True)
-class CoTrainingSettings(WalkSettings):
-    """Settings of co-training."""
+class LabelGrowingSystem(System[LabelGrowingSettings]):
+    """Base of systems that fit the inner system once or more, each time with more labels."""
 
-
-@dataclass(frozen=True)
-class SelfTrainingSettings(LabelGrowingSettings):
-    """Settings of self-training."""
-
-
-@dataclass(frozen=True)
-class UnionSettings(WalkSettings):
-    """Settings of union."""
-
-
-@dataclass(frozen=True)
-class IntersectionSettings(WalkSettings):
-    """Settings of intersection."""
-
-
-@dataclass(frozen=True)
-class MultiStageSettings(StageSettings):
-    """Settings of multi-stage self-training."""
-
-
-class LabelGrowingSystem(System):
-    """Fits the inner system once or more, each time with more labels."""
-
-    component_wise = False  # the classes' surest nodes may lie anywhere
-    looks_at_a_fit: ClassVar[bool] = True
+    component_wise = False  # the nodes that get a label may lie anywhere
+    needs_fit: ClassVar[bool] = True
+    """Whether new labels depend on a fit without them."""
 
     @cached_property
     def inner(self) -> System:
-        """What is trained."""
-        inner: System = self.settings.system(self.operator)
-        return inner
+        """The system that is trained."""
+        return self.settings.system(self.operator)
 
     def _quota(self, task: Task) -> Indices:
-        """How many nodes to add to each class: in proportion to its labels."""
+        """t_c, the number of nodes to add to each class."""
         graph, labels = task.graph, task.labels[task.split.train]
         degree = graph.adjacency.nnz / graph.n
         total = 3 * graph.n / max(degree, 1.0) ** self.settings.hops
@@ -137,52 +119,57 @@ class LabelGrowingSystem(System):
 
     @abstractmethod
     def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
-        """Which nodes are given which label."""
+        """Choose nodes for each class; `fit` is the last one, None if there is none yet."""
 
     def _stages(self) -> int:
-        """How often labels are added."""
+        """Number of times that labels are added."""
         return 1
 
-    def _fit(
-        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        conditions: Conditions = DEFAULT_CONDITIONS,
+        on_epoch: OnEpoch = ignore_epoch,
     ) -> Fit:
-        """Fit, add labels, fit again, as often as there are stages."""
-        stages, now, epochs = self._stages(), task, 0
+        stages, grown_task, epochs = self._stages(), task, 0
         fit = None
-        if self.looks_at_a_fit or stages == 0:
+        if self.needs_fit or stages == 0:
             fit = self.inner.fit(task, seed=seed, conditions=conditions, on_epoch=on_epoch)
             epochs = fit.epochs
         for _ in range(stages):
-            chosen = self._choose(now, fit, self._quota(task), seed)
-            if fit is not None and not any(nodes.size for nodes in chosen.values()):
+            added = self._choose(grown_task, fit, self._quota(task), seed)
+            if fit is not None and not any(nodes.size for nodes in added.values()):
                 break  # the same fit would follow, and choose nothing again
-            now = grown(now, chosen)
-            fit = self.inner.fit(now, seed=seed, conditions=conditions, on_epoch=on_epoch)
+            grown_task = grown(grown_task, added)
+            fit = self.inner.fit(grown_task, seed=seed, conditions=conditions, on_epoch=on_epoch)
             epochs += fit.epochs
         assert fit is not None
         return Fit(task, fit.predict_proba(), epochs, fit.weights)
 
-    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate | None:
+    def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate | None:
         inner = self.inner.estimate(task, conditions)
-        fits = self._stages() + self.looks_at_a_fit
-        return None if inner is None else inner.repeated(fits)
+        return None if inner is None else inner.repeated(self._stages() + self.needs_fit)
 
+    # The weights are those of the last fit of the inner system, so it applies them.
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
-        """What was learned last is the inner system's."""
         return self.inner.apply(weights, graph, classes)
 
     @property
     def inductive(self) -> bool:
-        """If the inner system is."""
         return self.inner.inductive
 
-    def embed(self, weights: Weights, graph: Graph, classes: int) -> ClassScores:
-        """As the inner system sees them."""
+    @property
+    def has_hidden_layer(self) -> bool:
+        return self.inner.has_hidden_layer
+
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> Embedding:
         return self.inner.embed(weights, graph, classes)
 
 
 def unlabelled_nodes(task: Task) -> Indices:
-    """Nodes that may be given a label: neither labelled nor scored by."""
+    """Nodes that may get a label: neither training nodes nor validation nodes with labels."""
     free = np.ones(task.graph.n, dtype=bool)
     free[task.split.train] = False
     if task.has_validation:
@@ -190,41 +177,41 @@ def unlabelled_nodes(task: Task) -> Indices:
     return np.flatnonzero(free)
 
 
-def most(scores: ClassScores, nodes: Indices, count: int) -> Indices:
-    """The nodes with the highest scores; of equal ones those with lower numbers."""
+def _best(scores: npt.NDArray[np.float64], nodes: Indices, count: int) -> Indices:
+    """Nodes with the highest scores; of equal ones those with lower indices."""
     order = np.argsort(-scores[nodes], kind="stable")
     return nodes[order[:count]]
 
 
 def surest(fit: Fit, nodes: Indices, quota: Indices) -> AddedLabels:
-    """For each class, the nodes predicted so with the highest probability."""
+    """For each class, the nodes predicted to be in it with the highest probability."""
     probabilities = fit.predict_proba()
     predicted = probabilities.argmax(axis=1)
     return {
-        c: most(probabilities[:, c], nodes[predicted[nodes] == c], count)
+        c: _best(probabilities[:, c], nodes[predicted[nodes] == c], count)
         for c, count in enumerate(quota)
     }
 
 
 def nearest_nodes(task: Task, nodes: Indices, quota: Indices, alpha: float) -> AddedLabels:
-    """For each class, the nodes that walks tie most closely to its labelled nodes."""
+    """For each class, the nodes that random walks tie most closely to its labelled nodes."""
     train = task.split.train
     near = absorption(task.graph, train, alpha)
-    chosen = {}
+    nearest = {}
     for c, count in enumerate(quota):
         scores = near[:, task.labels[train] == c].sum(axis=1)
-        chosen[c] = most(scores, nodes[scores[nodes] > 0], count)
-    return chosen
+        nearest[c] = _best(scores, nodes[scores[nodes] > 0], count)
+    return nearest
 
 
 def grown(task: Task, added: AddedLabels) -> Task:
-    """The task with more labels; there is no test node in it."""
+    """Build the task with more training nodes and without test nodes."""
     labels = task.labels.copy()
     rank = np.full(task.graph.n, task.graph.n)
     for c, nodes in added.items():
-        places = np.arange(nodes.size)
-        first = places < rank[nodes]
-        labels[nodes[first]], rank[nodes[first]] = c, places[first]
+        ranks = np.arange(nodes.size)
+        first = ranks < rank[nodes]
+        labels[nodes[first]], rank[nodes[first]] = c, ranks[first]
     new = np.flatnonzero(rank < task.graph.n)
     split = Split(
         f"{task.split.name} and {new.size} labels added",
@@ -240,12 +227,13 @@ def grown(task: Task, added: AddedLabels) -> Task:
     summary="Adds the nodes that random walks tie most closely to each class.",
     paper=LI,
     equation="P = (D - A + αI)^{-1}; class c gets the t_c nodes with the largest Σ_{j in c} P_ij",
-    settings=CoTrainingSettings,
+    settings=WalkSettings,
 )
 class CoTrainingSystem(LabelGrowingSystem):
-    """The walk is the other view."""
+    """Co-training with random walks as the second view."""
 
-    looks_at_a_fit = False
+    settings: WalkSettings
+    needs_fit = False
 
     def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         return nearest_nodes(task, unlabelled_nodes(task), quota, self.settings.alpha)
@@ -256,29 +244,14 @@ class CoTrainingSystem(LabelGrowingSystem):
     summary="Adds the nodes that a first fit is surest of.",
     paper=LI,
     equation="class c gets the t_c nodes predicted c with the largest probability",
-    settings=SelfTrainingSettings,
+    settings=LabelGrowingSettings,
 )
 class SelfTrainingSystem(LabelGrowingSystem):
-    """One round."""
+    """Self-training with labels added once."""
 
     def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         assert fit is not None
         return surest(fit, unlabelled_nodes(task), quota)
-
-
-class _Both(LabelGrowingSystem):
-    """Two opinions on each class."""
-
-    @abstractmethod
-    def _combine(self, sure: Indices, near: Indices) -> Indices:
-        """The nodes of a class."""
-
-    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
-        assert fit is not None
-        nodes = unlabelled_nodes(task)
-        sure = surest(fit, nodes, quota)
-        near = nearest_nodes(task, nodes, quota, self.settings.alpha)
-        return {c: self._combine(sure[c], near[c]) for c in sure}
 
 
 @register(
@@ -286,12 +259,20 @@ class _Both(LabelGrowingSystem):
     summary="Adds what co-training or self-training would.",
     paper=LI,
     equation="class c gets the nodes of co-training and those of self-training",
-    settings=UnionSettings,
+    settings=WalkSettings,
 )
-class UnionSystem(_Both):
-    """Either."""
+class UnionSystem(SelfTrainingSystem):
+    """Union of the nodes of self-training and of co-training."""
+
+    settings: WalkSettings
+
+    def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
+        sure = super()._choose(task, fit, quota, seed)
+        near = nearest_nodes(task, unlabelled_nodes(task), quota, self.settings.alpha)
+        return {c: self._combine(sure[c], near[c]) for c in sure}
 
     def _combine(self, sure: Indices, near: Indices) -> Indices:
+        """Nodes of one class, given those of self-training and of co-training."""
         return np.concatenate([sure, near[~np.isin(near, sure)]])
 
 
@@ -300,10 +281,10 @@ class UnionSystem(_Both):
     summary="Adds what both co-training and self-training would.",
     paper=LI,
     equation="class c gets the nodes that co-training and self-training have in common",
-    settings=IntersectionSettings,
+    settings=WalkSettings,
 )
-class IntersectionSystem(_Both):
-    """Both."""
+class IntersectionSystem(UnionSystem):
+    """Intersection of the nodes of self-training and of co-training."""
 
     def _combine(self, sure: Indices, near: Indices) -> Indices:
         return sure[np.isin(sure, near)]
@@ -314,10 +295,12 @@ class IntersectionSystem(_Both):
     summary="Self-training in several stages.",
     paper=SUN,
     equation="in each stage, class c gets the next t_c nodes of self-training",
-    settings=MultiStageSettings,
+    settings=StageSettings,
 )
 class MultiStageSystem(SelfTrainingSystem):
-    """The first training adds nothing yet."""
+    """Self-training in several stages; the first training adds nothing yet."""
+
+    settings: StageSettings
 
     def _stages(self) -> int:
-        return int(self.settings.stages) - 1
+        return self.settings.stages - 1

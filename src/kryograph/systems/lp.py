@@ -1,14 +1,13 @@
-"""LP: label propagation by partially absorbing random walks (ParWalks). No features, no training.
+"""LP: label propagation by partially absorbing random walks (ParWalks), without features.
 
-A walk that starts at node i is absorbed at each node with a small probability; P_ij is
-proportional to the probability that node j absorbs it. A node takes the label of the labelled
-node with the largest P_ij. The sum over a class's labelled nodes would not do: as α → 0 all
-entries within a component become alike, and the class with most labels would win everywhere.
+P = (D - A + αI)^{-1}; node i takes the label of the labelled node j with the largest P_ij, where A
+is the adjacency matrix and D its degrees. P_ij is proportional to the probability that j absorbs a
+walk from i; α says how soon. Sums of P_ij over a class would not do: as α → 0 all entries
+within a component become equal, and the class with the most labels would win everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,16 +20,23 @@ from kryograph.graph import Graph, Indices, Task
 from kryograph.operators import operator
 from kryograph.systems.base import Fit, Probabilities, System, Weights, register
 from kryograph.systems.settings import SearchRange, Settings, setting
-from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions, OnEpoch, ignore_epoch
 
 
 def absorption(graph: Graph, nodes: Indices, alpha: float) -> npt.NDArray[np.float64]:
-    """The columns of (D - A + αI)^{-1} that belong to some nodes: N × len(nodes)."""
+    """Compute the columns of (D - A + αI)^{-1} that belong to some nodes: N × len(nodes)."""
     # In double precision: for a small α the matrix is nearly singular in every component.
     matrix = operator(graph, "laplacian").matrix + alpha * sp.eye_array(graph.n)
     columns = np.zeros((graph.n, nodes.size))
     columns[nodes, np.arange(nodes.size)] = 1.0
-    solution: npt.NDArray[np.float64] = splu(matrix.tocsc()).solve(columns)
+    # It is symmetric and diagonally dominant: without pivots the factors are several times sparser.
+    factors = splu(
+        matrix.tocsc(),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    solution: npt.NDArray[np.float64] = factors.solve(columns)
     # Nothing is absorbed in another component; rounding must not say otherwise.
     _, component = sp.csgraph.connected_components(graph.adjacency, directed=False)
     solution[component[:, None] != component[nodes][None, :]] = 0.0
@@ -39,7 +45,7 @@ def absorption(graph: Graph, nodes: Indices, alpha: float) -> npt.NDArray[np.flo
 
 @dataclass(frozen=True)
 class LPSettings(Settings):
-    """Settings of ParWalks."""
+    """Settings of partially absorbing walks."""
 
     alpha: float = setting(
         1e-6,
@@ -57,29 +63,32 @@ class LPSettings(Settings):
     equation="P = (D - A + αI)^{-1}; node i takes the label of argmax_j P_ij, j labelled",
     settings=LPSettings,
 )
-class LPSystem(System):
-    """The operator is always D - A."""
+class LPSystem(System[LPSettings]):
+    """Label propagation; its weights are the indices and the labels of the labelled nodes."""
 
     uses_features = uses_operator = uses_seed = False
-    inductive = False  # labelled nodes are known by their numbers
+    inductive = False  # labelled nodes are known by their indices
 
-    def _fit(
-        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        conditions: Conditions = DEFAULT_CONDITIONS,
+        on_epoch: OnEpoch = ignore_epoch,
     ) -> Fit:
-        """There is nothing to learn but who has which label."""
         nodes = task.split.train
         pairs = {"nodes": nodes.copy(), "labels": task.labels[nodes]}
         weights = {name: torch.from_numpy(values) for name, values in pairs.items()}
         return Fit(task, self.apply(weights, task.graph, len(task.classes)), 0, weights)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
-        """Solve one linear system for all labelled nodes, which are known by their numbers."""
         nodes, labels = weights["nodes"].numpy(), weights["labels"].numpy()
         near = absorption(graph, nodes, self.settings.alpha)
         scores = np.zeros((graph.n, classes))
         for label in np.unique(labels):
             scores[:, label] = near[:, labels == label].max(axis=1)
-        # A component without labelled nodes: all that is known is how common the classes are.
+        # In a component without labelled nodes only the class frequencies are known.
         shares = np.bincount(labels, minlength=classes) / nodes.size
         scores = np.where(scores.max(axis=1, keepdims=True) > 0, scores, shares)
         probabilities: Probabilities = scores / scores.sum(axis=1, keepdims=True)

@@ -1,10 +1,13 @@
-"""M3S: multi-stage self-training that asks a second opinion, of clusters, before it adds a label.
+"""M3S: multi-stage self-training that adds a label only if a cluster agrees.
 
-Nodes are clustered by k-means, and each cluster stands for the class whose labelled nodes' mean is
-nearest to its own. A label is added only where the cluster agrees. What is clustered is the fit's
-hidden layer, as in the paper, or features that are diffused, as prototypes see them: they err
-elsewhere than the fit does, so that more of the added labels are right, but a fit that learns from
-them is no better.
+As multi-stage, of the nodes i with argmax_c p_ic = argmin_c ‖mean(cluster of i) - mean(class c)‖:
+nodes are clustered by k-means, each cluster stands for the class whose labelled nodes have the
+nearest mean, and class c gets nodes whose prediction and cluster are c.
+
+The clusters are those of the hidden layer of the fit, as in the paper, with rows at unit length; or
+those of its log-probabilities (setting `layer`); or of diffused features (setting `view`). Diffused
+features err elsewhere than the fit, so more of the added labels are right, but a fit that learns
+from them is no better.
 """
 
 from __future__ import annotations
@@ -12,41 +15,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
-from torch.nn.functional import normalize
+import numpy.typing as npt
 
-from kryograph.graph import Graph, Indices, Task
-from kryograph.nn import krylov_blocks
-from kryograph.operators import operator
-from kryograph.systems.base import Fit, register
+from kryograph.graph import Indices, Task
+from kryograph.systems.base import Embedding, Fit, log_probabilities, register
 from kryograph.systems.label_growing import (
     SUN,
     AddedLabels,
-    ClassScores,
     MultiStageSystem,
     StageSettings,
     surest,
     unlabelled_nodes,
 )
-from kryograph.systems.network import features_on_device
+from kryograph.systems.prototypes import PrototypesSettings, diffused
 from kryograph.systems.settings import setting
 
-HOPS = 16
-"""How often features are diffused, as in prototypes."""
-
 CLUSTER_COLUMNS = 256
-"""To how many columns wider features are projected: k-means costs as much as they are wide."""
+"""Wider features are projected to this many columns: the time of k-means grows with the width."""
 
 CLUSTER_ITERATIONS = 50
-"""Of k-means at most; later ones move a few nodes."""
+"""Limit of the iterations of k-means; later ones move a few nodes."""
 
 DECIMALS = 6
-"""To which points are rounded: what differs by less is the same point."""
+"""Points are rounded to this many decimals: closer ones are the same point."""
+
+LAYERS = ("hidden", "log-probabilities")
 
 
 @dataclass(frozen=True)
 class M3SSettings(StageSettings):
-    """Settings of M3S."""
+    """Settings of M3S, beside those of multi-stage."""
 
     clusters: int = setting(
         200,
@@ -61,6 +59,13 @@ class M3SSettings(StageSettings):
         "are 'diffused'; by validation",
         choices=("diffused", "hidden"),
         search=("diffused", "hidden"),
+    )
+    layer: str = setting(
+        "hidden",
+        "layer that the view 'hidden' clusters: the 'hidden' layer (Sun, Lin, Zhu 2020), or "
+        "'log-probabilities', as in runs before this setting existed",
+        choices=LAYERS,
+        neutral="log-probabilities",
     )
     refill: bool = setting(
         True,
@@ -77,7 +82,9 @@ class M3SSettings(StageSettings):
     settings=M3SSettings,
 )
 class M3SSystem(MultiStageSystem):
-    """Any system can be inside: one without a hidden layer has its log-probabilities clustered."""
+    """M3S; if the inner system has no hidden layer, its log-probabilities are clustered."""
+
+    settings: M3SSettings
 
     def _choose(self, task: Task, fit: Fit | None, quota: Indices, seed: int) -> AddedLabels:
         assert fit is not None
@@ -88,51 +95,44 @@ class M3SSystem(MultiStageSystem):
             return surest(fit, nodes[agreed[nodes] == predicted[nodes]], quota)
         return {c: some[agreed[some] == c] for c, some in surest(fit, nodes, quota).items()}
 
-    def _points(self, task: Task, fit: Fit) -> ClassScores:
-        """What is clustered, a row for each node."""
+    def _points(self, task: Task, fit: Fit) -> Embedding:
+        """Points that are clustered: one row at unit length for each node."""
         if self.settings.view == "diffused":
-            return diffused(task.graph, self.operator)
-        hidden = self.inner.embed(fit.weights, task.graph, len(task.classes))
-        length = np.linalg.norm(hidden, axis=1, keepdims=True)
-        points: ClassScores = hidden / np.where(length > 0, length, 1.0)
+            columns = CLUSTER_COLUMNS if task.graph.features.shape[1] > CLUSTER_COLUMNS else None
+            hops = PrototypesSettings().hops
+            return diffused(task.graph, self.operator, hops, columns=columns).double().numpy()
+        if self.settings.layer == "hidden":
+            vectors = self.inner.embed(fit.weights, task.graph, len(task.classes))
+        else:
+            vectors = log_probabilities(fit.predict_proba())
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        points: Embedding = vectors / np.where(length > 0, length, 1.0)
         return points
 
 
-def diffused(graph: Graph, name: str) -> ClassScores:
-    """X + LX + … + L^16 X, rows at unit length; of a random projection of X where X is wide."""
-    x = features_on_device(graph, "cpu")
-    if x.shape[1] > CLUSTER_COLUMNS:
-        # Drawn by the number of features alone: the order of the nodes does not matter.
-        generator = torch.Generator().manual_seed(x.shape[1])
-        x = x @ torch.randn(x.shape[1], CLUSTER_COLUMNS, generator=generator, dtype=x.dtype)
-    total = torch.zeros(tuple(x.shape), dtype=x.dtype)
-    for block in krylov_blocks(operator(graph, name), x, HOPS + 1):
-        total += block
-    points: ClassScores = normalize(total, dim=1).double().numpy()
-    return points
+def cluster_classes(
+    task: Task, points: npt.NDArray[np.float64], clusters: int, seed: int
+) -> Indices:
+    """For each unlabelled node, the class whose mean is nearest to the mean of its cluster.
 
-
-def cluster_classes(task: Task, points: ClassScores, clusters: int, seed: int) -> Indices:
-    """For each node, the class whose labelled nodes' mean is nearest to its cluster's mean.
-
-    -1 for nodes whose label is known.
+    It is -1 for nodes with a known label.
     """
-    from sklearn.cluster import KMeans  # slow to import, and nobody else needs it
+    from sklearn.cluster import KMeans  # slow to import, and only M3S needs it
 
-    # Sorted, so that the order of the nodes does not matter to where k-means starts.
-    distinct, at, counts = np.unique(
+    # `unique` sorts the points, so k-means does not depend on the order of the nodes.
+    distinct, index, counts = np.unique(
         points.round(DECIMALS), axis=0, return_inverse=True, return_counts=True
     )
     means = KMeans(
         min(clusters, len(distinct)), n_init=1, max_iter=CLUSTER_ITERATIONS, random_state=seed
     )
-    cluster = means.fit_predict(distinct, sample_weight=counts)[at]
+    cluster = means.fit_predict(distinct, sample_weight=counts)[index]
     train, free = task.split.train, unlabelled_nodes(task)
     present = np.unique(task.labels[train])
-    of_class = [points[train[task.labels[train] == c]].mean(axis=0) for c in present]
+    class_means = [points[train[task.labels[train] == c]].mean(axis=0) for c in present]
     classes = np.full(task.graph.n, -1)
     for k in np.unique(cluster[free]):
         members = free[cluster[free] == k]
-        distance = np.linalg.norm(points[members].mean(axis=0) - of_class, axis=1)
+        distance = np.linalg.norm(points[members].mean(axis=0) - class_means, axis=1)
         classes[members] = present[distance.argmin()]
     return classes

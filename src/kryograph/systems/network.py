@@ -1,34 +1,43 @@
-"""NetworkSystem: what every trained network shares, from a task to a fit."""
+"""NetworkSystem: how a system with a network turns a task into a workload and trains it."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
+from typing_extensions import TypeVar
 
 from kryograph.engine.cost import Estimate
-from kryograph.engine.forward import Forward, Nodes, WholeGraph, estimate
-from kryograph.engine.machine import available_memory, check_bfloat16
-from kryograph.graph import Graph, Task
+from kryograph.engine.forward import Forward, Nodes, WholeGraph, Workload, estimate
+from kryograph.engine.machine import available_memory
+from kryograph.graph import NO_NODES, Graph, Task
 from kryograph.nn.functional import Masks, NodeFeatures
+from kryograph.nn.network import Network
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
-from kryograph.systems.base import Fit, Probabilities, System, Weights
-from kryograph.systems.settings import SearchRange, Settings, setting
-from kryograph.training.loop import Conditions, Diverged, Epoch, nodes_of, train
+from kryograph.systems.base import Embedding, Fit, Probabilities, System, Weights
+from kryograph.systems.settings import SearchRange, Settings, inherited, setting
+from kryograph.training.loop import (
+    DEFAULT_CONDITIONS,
+    Conditions,
+    Diverged,
+    OnEpoch,
+    ignore_epoch,
+    nodes_of,
+    train_network,
+)
 from kryograph.training.optimizers import MOMENTS, OPTIMIZERS, optimizer
 
 
 @dataclass(frozen=True)
 class NetworkSettings(Settings):
-    """Settings of every network; docs/results.md says how the defaults were found."""
+    """Settings that every network has; docs/results.md says how the defaults were found."""
 
     hidden: int = setting(
         64,
@@ -51,134 +60,187 @@ class NetworkSettings(Settings):
 
 
 @dataclass(frozen=True)
-class MultiScaleSettings(NetworkSettings):
-    """Settings of the paper's own three."""
+class KipfSettings(NetworkSettings):
+    """Training settings of Kipf and Welling's GCN, which most baselines share."""
 
-    input_dropout: float = setting(
-        0.0,
-        "rate, on the features; the paper has none",
-        low=0,
-        below=1,
-        search=SearchRange(0, 0.9),
-        unless=0.0,
+    dropout: float = inherited(NetworkSettings, "dropout", 0.5, "rate, on every layer's input")
+    lr: float = inherited(NetworkSettings, "lr", 0.01)
+    weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-4)
+    optimizer: str = inherited(NetworkSettings, "optimizer", "adam")
+
+
+@dataclass(frozen=True)
+class DecaySettings(KipfSettings):
+    """Settings of networks that may restrict weight decay to the first layer."""
+
+    hidden: int = inherited(NetworkSettings, "hidden", 16)
+    weight_decay: float = inherited(NetworkSettings, "weight_decay", 5e-4, "L2")
+    decay_all: bool = setting(
+        False, "L2 on all parameters (Li, Han, Wu 2018), not the first layer's alone (Kipf)"
     )
 
 
-class NetworkSystem(System):
-    """A system that is a torch module, trained by the loop."""
+N = TypeVar("N", bound=NetworkSettings, default=Any)
+"""Type of the settings of a network."""
+
+
+class NetworkSystem(System[N]):
+    """A system that trains a torch module.
+
+    A subclass implements `network`. It may override `diffusion` and `decayed`, `forward` if the
+    training step has terms of its own, and `fast_forward` if there is a faster way to compute the
+    same logits. Nothing but `prepare` and `_trained_forward` calls the last two.
+    """
 
     @abstractmethod
-    def network(self, features: int, classes: int) -> nn.Module:
-        """The untrained network."""
+    def network(self, features: int, classes: int) -> Network:
+        """Build the untrained network for that many features and classes."""
+
+    def sizes(self, features: int, classes: int) -> tuple[int, int, int, int]:
+        """Numbers of features, hidden units, classes and hidden layers: arguments of networks."""
+        return features, self.settings.hidden, classes, self.settings.layers
+
+    def options(self, *names: str) -> dict[str, Any]:
+        """Settings with these names: keyword arguments of networks."""
+        return {name: getattr(self.settings, name) for name in names}
 
     def diffusion(self, graph: Graph) -> Operator:
-        """What the network diffuses with."""
+        """Operator that the network diffuses with."""
         return operator(graph, self.operator)
 
-    def decayed(self, network: nn.Module) -> Collection[nn.Parameter] | None:
-        """The parameters that weight decay acts on; all if None."""
+    def decayed(self, network: Network) -> Collection[nn.Parameter] | None:
+        """Parameters that weight decay acts on: all (None), or the weight of the first layer."""
+        if isinstance(self.settings, DecaySettings) and not self.settings.decay_all:
+            return [next(network.parameters())]
         return None
 
-    def forward(
-        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
+    def forward(self, load: Workload) -> Forward:
+        """Form that computes the logits as published, on every node."""
+        return WholeGraph(load)
+
+    def fast_forward(self, load: Workload) -> Forward | None:
+        """Form that computes exactly the same logits faster; None if there is none."""
+        return None
+
+    def prepare(
+        self, task: Task, conditions: Conditions, masks: Masks, *, literal: bool = False
     ) -> Forward:
-        """How the network is computed during a run, as the method says it."""
-        return WholeGraph(network, x, L, nodes, masks)
+        """Build the workload of a run and choose the form that computes it.
 
-    def engine(
-        self, network: nn.Module, x: NodeFeatures, L: Operator, nodes: Nodes, masks: Masks
-    ) -> Forward:
-        """The same, faster, if there is a way."""
-        return self.forward(network, x, L, nodes, masks)
-
-    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate:
-        """What a run will cost."""
-        forward = self._planned(task, conditions or Conditions(), Masks())
-        return estimate(forward, MOMENTS[self.settings.optimizer])
-
-    def _planned(self, task: Task, conditions: Conditions, masks: Masks) -> Forward:
-        """The network and how it is computed; the weights have no storage yet."""
-        if conditions.precision == "bfloat16" and torch.device(conditions.device).type == "cpu":
-            check_bfloat16()
+        This is the only place where a run chooses between `forward` and `fast_forward`, and where
+        device and precision are checked. A `literal` run uses `forward` even if there is a faster
+        form. The weights have no storage yet: `draw_weights` makes it.
+        """
+        conditions.check()
         x = features_on_device(task.graph, conditions.device)
-        L = self.diffusion(task.graph)
         with torch.device("meta"):
             network = self.network(x.shape[1], len(task.classes))
-        # Mixed precision is for the literal form: engines choose their own precision.
-        how = self.engine if conditions.precision == "float32" else self.forward
-        return how(network, x, L, nodes_of(task, conditions.device), masks)
+        nodes = nodes_of(task, conditions.device)
+        load = Workload(network, x, self.diffusion(task.graph), nodes, masks)
+        # Mixed precision is defined for the published form; fast forms choose their own precision.
+        return self._form(load, literal=literal or conditions.precision != "float32")
 
-    def _fit(
-        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
+    def _form(self, load: Workload, *, literal: bool) -> Forward:
+        fast = None if literal else self.fast_forward(load)
+        return self.forward(load) if fast is None else fast
+
+    def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate | None:
+        forward = self.prepare(task, conditions, Masks())
+        return estimate(forward, MOMENTS[self.settings.optimizer])
+
+    def fit(
+        self,
+        task: Task,
+        *,
+        seed: int = 0,
+        conditions: Conditions = DEFAULT_CONDITIONS,
+        on_epoch: OnEpoch = ignore_epoch,
+        literal: bool = False,
     ) -> Fit:
-        """Train on the task; the probabilities are those of the best epoch's weights."""
+        """Train on a task; the probabilities are those of the weights of the best epoch.
+
+        Arguments are those of `System.fit`, and `literal` is that of `prepare`.
+        """
+        conditions.check()  # before a generator is made on the device
         generator = torch.Generator(conditions.device).manual_seed(seed)
-        forward = self._planned(task, conditions, Masks(generator))
-        network = forward.network
-        estimate(forward, MOMENTS[self.settings.optimizer]).check(available_memory())
-        # Weights are drawn once, and from this generator only. (`to_empty` would do, but it imports
-        # symbolic algebra first.)
-        storage = {
-            name: torch.empty(value.shape, dtype=value.dtype, device=conditions.device)
-            for name, value in network.state_dict().items()
-        }
-        network.load_state_dict(storage, assign=True)
-        network.reset_parameters(generator)  # type: ignore[operator]
-        trained = train(
-            forward,
-            task,
-            optimizer(
-                self.settings.optimizer,
-                network.parameters(),
-                lr=self.settings.lr,
-                weight_decay=self.settings.weight_decay,
-                decayed=self.decayed(network),
-            ),
-            conditions,
-            on_epoch,
-        )
+        forward = self.prepare(task, conditions, Masks(generator), literal=literal)
+        network, s = forward.network, self.settings
+        expected = estimate(forward, MOMENTS[s.optimizer])
+        if expected is not None:
+            expected.check(available_memory())
+        draw_weights(network, generator)
+        options = self.options("lr", "weight_decay") | {"decayed": self.decayed(network)}
+        stepper = optimizer(s.optimizer, network.parameters(), **options)
+        trained = train_network(forward, task, stepper, conditions, on_epoch)
         with conditions.autocast():
             probabilities = _probabilities(forward)
         return Fit(task, probabilities, trained.epochs, network.state_dict())
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
-        """The same network, on any graph with as many features."""
-        return _probabilities(self._learned(weights, graph, classes))
+        return _probabilities(self._trained_forward(weights, graph, classes))
 
-    def embed(self, weights: Weights, graph: Graph, classes: int) -> npt.NDArray[np.float64]:
-        """What the output layer is given, of the last hidden layer; logits if it has no name."""
-        forward = self._learned(weights, graph, classes)
-        seen: list[Tensor] = []
+    @property
+    def has_hidden_layer(self) -> bool:
+        with torch.device("meta"):
+            return self.network(1, 2).output_layer is not None
 
-        def look(module: nn.Module, given: tuple[Any, ...]) -> None:
-            blocks = given[0] if isinstance(given[0], list) else [given[0]]
-            seen.append(blocks[-1])
-
-        output = getattr(forward.network, "output", None)
-        if not isinstance(output, nn.Module):
+    def embed(self, weights: Weights, graph: Graph, classes: int) -> Embedding:
+        hidden = hidden_layer(self._trained_forward(weights, graph, classes))
+        if hidden is None:
             return super().embed(weights, graph, classes)
-        output.register_forward_pre_hook(look)
-        _probabilities(forward)
-        if not seen:  # an engine that does without the layer itself
-            with torch.no_grad():
-                forward.network(forward.x, forward.L)
-        found: npt.NDArray[np.float64] = seen[-1].double().numpy()
-        return found
+        embedding: Embedding = hidden.double().numpy()
+        return embedding
 
-    def _learned(self, weights: Weights, graph: Graph, classes: int) -> Forward:
-        """The network with these weights, on a graph of which nothing is asked but everything."""
+    def _trained_forward(self, weights: Weights, graph: Graph, classes: int) -> Forward:
+        """Forward of a trained network; only `everything` may be called on it."""
         x = features_on_device(graph, "cpu")
         with torch.device("meta"):
             network = self.network(x.shape[1], classes)
         network.load_state_dict(weights, assign=True)
-        nobody = torch.empty(0, dtype=torch.int64)
-        nodes = Nodes(training=nobody, validation=nobody)
-        return self.engine(network, x, self.diffusion(graph), nodes, Masks())
+        empty = torch.from_numpy(NO_NODES.copy())
+        load = Workload(network, x, self.diffusion(graph), Nodes(empty, empty), Masks())
+        return self._form(load, literal=False)
+
+
+def draw_weights(network: Network, generator: torch.Generator) -> None:
+    """Give the weights of a network storage on the generator's device, and draw them from it."""
+    # `Module.to_empty` would do, but it imports symbolic algebra first.
+    storage = {
+        name: torch.empty(value.shape, dtype=value.dtype, device=generator.device)
+        for name, value in network.state_dict().items()
+    }
+    network.load_state_dict(storage, assign=True)
+    network.reset_parameters(generator)
+
+
+@torch.no_grad()
+def hidden_layer(forward: Forward) -> Tensor | None:
+    """Hidden representation of every node (N × d): the input of the network's output layer.
+
+    None if the network has no hidden layer.
+    """
+    network = forward.network.eval()
+    if network.output_layer is None:
+        return None
+    inputs: list[Tensor] = []
+
+    def keep(layer: nn.Module, arguments: tuple[Any, ...]) -> None:
+        blocks = arguments[0]
+        inputs.append(blocks[-1] if isinstance(blocks, list) else blocks)
+
+    hook = network.output_layer.register_forward_pre_hook(keep)
+    try:
+        forward.everything()
+        if not inputs:  # a form that computes the logits without calling the layer
+            network(forward.x, forward.L)
+    finally:
+        hook.remove()
+    return inputs[-1]
 
 
 @torch.no_grad()
 def _probabilities(forward: Forward) -> Probabilities:
-    """Those of every node, as the weights are now."""
+    """Class probabilities of every node with the current weights, on the CPU."""
     forward.network.eval()
     probabilities: Probabilities = forward.everything().double().softmax(dim=1).cpu().numpy()
     if not np.isfinite(probabilities).all():
@@ -188,7 +250,7 @@ def _probabilities(forward: Forward) -> Probabilities:
 
 
 def features_on_device(graph: Graph, device: str) -> NodeFeatures:
-    """The graph's features in torch's default type; sparse stays sparse."""
+    """Features of a graph in torch's default type; a sparse matrix stays sparse."""
     features, dtype = graph.features, torch.get_default_dtype()
     if isinstance(features, sp.csr_array):
         return SparseMatrix.from_scipy(features, dtype=dtype, device=device)

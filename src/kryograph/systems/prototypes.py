@@ -1,37 +1,68 @@
-"""Prototypes: a closed form of our own, the bar that a network at few labels has to clear.
+"""Prototypes: class means of diffused features, a closed form that networks have to beat.
 
-The blocks X, LX, …, L^K X are averaged, rows are scaled to unit length, and a node is scored by
-the cosine to the mean of each class's labelled nodes. Nothing is trained.
+S = X + LX + … + L^K X with rows at unit length; the score of class c for node i is the cosine of
+S_i and the mean of S over the labelled nodes of c. X are the features, L is the operator.
 
-The mean of two or three nodes is a poor one. With `rounds`, unlabelled nodes have a say: each gives
-itself to the classes by its probabilities, and a prototype becomes the mean of the labelled nodes
-and of these, the latter counting as `pull` labels. With many labels that is next to nothing.
+A mean of two or three nodes is a poor one. With `rounds`, unlabelled nodes contribute: each belongs
+to the classes with its probabilities, and a prototype becomes the mean of the labelled nodes and of
+these, which count as `pull` labels. With many labels they hardly matter.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from kryograph.basis import REPRESENTATIONS, Basis
 from kryograph.engine.cost import Estimate, gemm_cost, memory_pass_cost, spmm_cost, temporary
-from kryograph.graph import Graph, Task
+from kryograph.graph import Graph, Indices, Task
 from kryograph.nn import krylov_blocks
 from kryograph.operators import operator
-from kryograph.systems.base import Fit, Probabilities, System, Weights, register
+from kryograph.systems.base import Probabilities, Weights, register
+from kryograph.systems.head import HeadSystem
 from kryograph.systems.network import features_on_device
 from kryograph.systems.settings import SearchRange, Settings, setting
-from kryograph.training.loop import Conditions, Epoch
+from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions
 
 LARGEST_EXACT = 2 * 10**8
-"""With more entries than this (nodes × features) the features are projected."""
+"""Features with more entries than this (nodes × features) are projected to fewer columns."""
 
 PROJECTED = 512
-"""To how many columns."""
+"""Number of columns of projected features."""
+
+
+def diffused(
+    graph: Graph, name: str, hops: int, *, columns: int | None = None, device: str = "cpu"
+) -> Tensor:
+    """Compute X + LX + … + L^hops X with rows at unit length.
+
+    Args:
+        graph: Graph with features X.
+        name: Name of the operator L.
+        hops: Largest power.
+        columns: Number of columns that X is projected to; None leaves X as it is.
+        device: Device of the result.
+    """
+    x = features_on_device(graph, device)
+    if columns is not None:
+        # A random projection keeps cosines up to a few hundredths. It depends on the number of
+        # features alone, so that every graph gets the same.
+        generator = torch.Generator().manual_seed(x.shape[1])
+        draw = torch.randn(x.shape[1], columns, generator=generator, dtype=x.dtype)
+        x = x @ draw.to(device)
+    total = torch.zeros(tuple(x.shape), dtype=x.dtype, device=device)
+    for block in krylov_blocks(operator(graph, name), x, hops + 1):
+        total += block
+    return normalize(total, dim=1)
+
+
+DENSE = tuple(name for name, kind in REPRESENTATIONS.items() if kind.inductive)
+"""Representations that prototypes can be made of, beside the sum of this file."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +85,12 @@ class PrototypesSettings(Settings):
         below=1e6,
         search=SearchRange(0.5, 20, log=True),
     )
+    representation: str = setting(
+        "powers",
+        "rows to learn from; 'powers' is the sum S above with the features as they are",
+        choices=("powers", *DENSE),
+        neutral="powers",
+    )
 
 
 @register(
@@ -63,62 +100,61 @@ class PrototypesSettings(Settings):
     equation="S = X + LX + … + L^K X, rows at unit length; score_c = cos(S_i, mean of class c)",
     settings=PrototypesSettings,
 )
-class PrototypesSystem(System):
-    """A class without labelled nodes is never predicted."""
+class PrototypesSystem(HeadSystem[PrototypesSettings]):
+    """Prototypes; a class without labelled nodes is never predicted."""
 
     uses_seed = False
+    uses_operator = True
+    component_wise = True
 
-    def _fit(
-        self, task: Task, seed: int, conditions: Conditions, on_epoch: Callable[[Epoch], None]
-    ) -> Fit:
-        """Average, scale, add up."""
-        wide = math.prod(task.graph.features.shape) > LARGEST_EXACT
-        diffused = self._diffused(task.graph, conditions.device, wide)
-        nodes = task.split.train
-        train = torch.from_numpy(nodes.copy()).to(diffused.device)
-        labels = torch.from_numpy(task.labels[nodes]).to(diffused.device)
-        sums = diffused.new_zeros(len(task.classes), diffused.shape[1])
-        given = normalize(sums.index_add_(0, labels, diffused[train]), dim=1)
-        weights = {
-            "prototypes": given,
-            "labelled": labels.bincount(minlength=len(task.classes)),
-        }
+    def learn(
+        self, basis: Basis, nodes: Indices, labels: Indices, classes: int, seed: int
+    ) -> Weights:
+        points = self._points(basis, _columns(basis.graph))
+        train, numbers = torch.from_numpy(nodes.copy()), torch.from_numpy(labels.copy())
+        sums = points.new_zeros(classes, points.shape[1]).index_add_(0, numbers, points[train])
+        labelled = normalize(sums, dim=1)
+        counts = numbers.bincount(minlength=classes)
+        weights = {"prototypes": labelled, "labelled": counts}
         for _ in range(self.settings.rounds):
-            shares = torch.from_numpy(self._compared(diffused, weights)).to(diffused)
+            shares = torch.from_numpy(self._compare(points, weights)).to(points)
             shares[train] = 0
-            taken = normalize(shares.T @ diffused, dim=1)
-            counts = weights["labelled"][:, None].to(diffused)
-            weights["prototypes"] = normalize(counts * given + self.settings.pull * taken, dim=1)
-        return Fit(task, self._compared(diffused, weights), 0, weights)
+            unlabelled = normalize(shares.T @ points, dim=1)
+            mixed = counts[:, None].to(points) * labelled + self.settings.pull * unlabelled
+            weights["prototypes"] = normalize(mixed, dim=1)
+        return weights
 
-    def estimate(self, task: Task, conditions: Conditions | None = None) -> Estimate:
+    def score(self, basis: Basis, weights: Weights, classes: int) -> Probabilities:
+        width = weights["prototypes"].shape[1]
+        projected = width != basis.graph.features.shape[1]
+        return self._compare(self._points(basis, width if projected else None), weights)
+
+    @property
+    def inductive(self) -> bool:
+        return True
+
+    def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate:
         n, features = task.graph.features.shape
-        width = PROJECTED if n * features > LARGEST_EXACT else features
+        width = _columns(task.graph) or features
         hop = spmm_cost(task.graph.adjacency.nnz + n, n, width) + memory_pass_cost(3 * n * width)
         means = gemm_cost(n, width, len(task.classes)) * (2 * self.settings.rounds + 1)
         once = hop * self.settings.hops + means + temporary(3 * n * width)
         return Estimate(len(task.classes) * width, once, epochs=1)
 
-    def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
-        """Average, scale, compare."""
-        wide = weights["prototypes"].shape[1] != graph.features.shape[1]
-        return self._compared(self._diffused(graph, "cpu", wide), weights)
+    def _points(self, basis: Basis, columns: int | None) -> Tensor:
+        """Rows of unit length, N × d."""
+        if self.settings.representation == "powers":
+            return diffused(basis.graph, self.operator, self.settings.hops, columns=columns)
+        rows = basis.rows(self.settings.representation)
+        return normalize(torch.from_numpy(np.asarray(rows)), dim=1)
 
-    def _diffused(self, graph: Graph, device: str, wide: bool) -> Tensor:
-        """X + LX + … + L^K X, rows at unit length."""
-        L, x = operator(graph, self.operator), features_on_device(graph, device)
-        if wide:
-            # A random projection keeps cosines, up to a few hundredths. It depends on nothing but
-            # the number of features, so that every graph gets the same.
-            generator = torch.Generator().manual_seed(x.shape[1])
-            x = x @ torch.randn(x.shape[1], PROJECTED, generator=generator).to(device)
-        total = torch.zeros(tuple(x.shape), device=device)
-        for block in krylov_blocks(L, x, self.settings.hops + 1):
-            total += block
-        return normalize(total, dim=1)
-
-    def _compared(self, diffused: Tensor, weights: Weights) -> Probabilities:
-        scores = self.settings.sharpness * (diffused @ weights["prototypes"].T).double()
+    def _compare(self, points: Tensor, weights: Weights) -> Probabilities:
+        scores = self.settings.sharpness * (points @ weights["prototypes"].T).double()
         scores[:, weights["labelled"] == 0] = -torch.inf
-        probabilities: Probabilities = scores.softmax(dim=1).cpu().numpy()
+        probabilities: Probabilities = scores.softmax(dim=1).numpy()
         return probabilities
+
+
+def _columns(graph: Graph) -> int | None:
+    """Number of columns that large features are projected to; None for others."""
+    return PROJECTED if math.prod(graph.features.shape) > LARGEST_EXACT else None

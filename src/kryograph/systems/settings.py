@@ -1,15 +1,13 @@
-"""A system's hyperparameters as a frozen record that knows what is allowed.
+"""Settings: the hyperparameters of a system, as a frozen record that checks its values.
 
 >>> @dataclass(frozen=True)
 ... class Example(Settings):
-...     hidden: int = setting(64, "units", low=1)
+...     hidden: int = setting(64, "units", low=1, search=SearchRange(16, 512, log=True))
 >>> Example().replace({"hidden": "32"})
 Example(hidden=32)
 
-Search spaces: where each setting may be looked for, and how a trial of Optuna is asked for them.
-
->>> containing({"lr": SearchRange(1e-4, 1e-1, log=True)}, {"lr": 1e-5, "hidden": 64})
-{'lr': SearchRange(low=1e-05, high=0.1, log=True)}
+>>> Example.search_space()
+{'hidden': SearchRange(low=16, high=512, log=True)}
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from kryograph.errors import UsageError, unknown
+from kryograph.errors import UsageError, check_known, unknown
 
 if TYPE_CHECKING:
     import optuna
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SearchRange:
-    """Where to look for a number, both ends included; `log` if its order of magnitude matters."""
+    """Numbers from `low` to `high`, both included; `log` if they are drawn by magnitude."""
 
     low: float
     high: float
@@ -35,7 +33,10 @@ class SearchRange:
 
 
 SearchValues: TypeAlias = SearchRange | tuple[Any, ...]
-"""A range of numbers, or the values to try."""
+"""Values that a search may try for one setting: a range of numbers, or a list of values."""
+
+SearchSpace: TypeAlias = Mapping[str, SearchValues]
+"""Values that a search may try, by the name of the setting."""
 
 
 def setting(
@@ -46,72 +47,72 @@ def setting(
     below: float | None = None,
     choices: Sequence[str] | None = None,
     search: SearchValues | None = None,
-    unless: Any = None,
+    neutral: Any = None,
 ) -> Any:
-    """A field of a settings record.
+    """Declare a field of a settings record.
 
     Args:
-        default: Its value unless it is changed; also fixes its type.
-        summary: What it is, and where the default comes from.
-        low: The value is at least this.
-        below: The value is less than this.
-        choices: The value is one of these.
-        search: Where a search looks for a better one; nowhere if None.
-        unless: Of a setting that a system did not always have: the value at which it is what it was
-            before. There it says nothing, so that runs of before stay known by the same settings.
+        default: Default value; its type is the type of the setting: bool, int, float or str.
+        summary: Description of the setting and of where its default comes from.
+        low: Smallest allowed value.
+        below: Limit that the value must stay below.
+        choices: Allowed values of a text; None means any text.
+        search: Values that a search may try; None if searches leave the setting alone.
+        neutral: Value at which a setting that was added later has no effect. At this value the
+            setting is left out of the run's identity, so rows stored before it existed are still
+            found. None for a setting that is always part of the identity.
     """
-    allowed = {"summary": summary, "low": low, "below": below, "choices": choices}
-    more = {"search": search, "unless": unless}
-    return dataclasses.field(default=default, metadata={**allowed, **more})
+    limits = {"low": low, "below": below, "choices": choices}
+    metadata = {"summary": summary, **limits, "search": search, "neutral": neutral}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def inherited(record: type[Settings], name: str, default: Any, summary: str | None = None) -> Any:
-    """The field of that name of another record, with a default, or a summary, of its own."""
+    """Declare a field like that of another record, with another default and perhaps summary."""
     [field] = [field for field in dataclasses.fields(record) if field.name == name]
-    own = {"summary": summary} if summary else {}
-    return dataclasses.field(default=default, metadata={**field.metadata, **own})
+    metadata = {**field.metadata, "summary": summary or field.metadata["summary"]}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The base of all settings records: every value is checked when the record is made."""
+    """Base of all settings records. A value that is not allowed is a `UsageError`."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             _check(field, getattr(self, field.name))
 
     def replace(self, changes: Mapping[str, object]) -> Self:
-        """A copy with some values changed; text is read as the setting's own type."""
+        """Copy the record with some values changed; a text is read as the setting's type."""
         fields = {field.name: field for field in dataclasses.fields(self)}
         values = {}
         for name, value in changes.items():
-            if name not in fields:
-                raise unknown("setting", name, fields)
+            check_known("setting", name, fields)
             values[name] = _read(fields[name], value) if isinstance(value, str) else value
         return dataclasses.replace(self, **values)
 
     @classmethod
     def search_space(cls) -> dict[str, SearchValues]:
-        """The settings that a search may change, and where it looks."""
+        """Settings that a search may change, with the values that it may try."""
         fields = dataclasses.fields(cls)
         return {f.name: f.metadata["search"] for f in fields if f.metadata.get("search")}
 
     def as_dict(self) -> dict[str, Any]:
-        """Names and values."""
+        """Values of all settings by name."""
         return dataclasses.asdict(self)
 
     def identity(self) -> dict[str, Any]:
-        """The same without what says nothing: what a run is known by, now and in later versions."""
-        silent = {f.name: f.metadata.get("unless") for f in dataclasses.fields(self)}
+        """Settings that identify a run: all values except those at their neutral value."""
+        neutral = {f.name: f.metadata.get("neutral") for f in dataclasses.fields(self)}
         return {
             name: value
             for name, value in self.as_dict().items()
-            if silent[name] is None or value != silent[name]
+            if neutral[name] is None or value != neutral[name]
         }
 
 
 def read_pairs(texts: Iterable[str]) -> dict[str, str]:
-    """What a person wrote as NAME=VALUE, several times; empty texts say nothing.
+    """Read texts of the form NAME=VALUE; empty texts are ignored.
 
     >>> read_pairs(["hidden=64", "lr = 0.1"])
     {'hidden': '64', 'lr': '0.1'}
@@ -126,30 +127,33 @@ def read_pairs(texts: Iterable[str]) -> dict[str, str]:
     return values
 
 
-def _read(field: dataclasses.Field[Any], text: str) -> object:
-    wanted, read = _READERS[type(field.default)]
-    try:
-        return read(text)
-    except (KeyError, ValueError):
-        raise UsageError(f"The setting {field.name!r} takes {wanted}, not {text!r}.") from None
-
-
 _READERS: dict[type, tuple[str, Callable[[str], object]]] = {
     bool: ("true or false", lambda text: {"true": True, "false": False}[text.lower()]),
     int: ("a whole number", int),
     float: ("a number", float),
     str: ("a word", str),
 }
+"""For each type of a setting: its description in messages, and how a text is read."""
+
+
+def _read(field: dataclasses.Field[Any], text: str) -> object:
+    """Read the value of a setting from a text."""
+    expected, read = _READERS[type(field.default)]
+    try:
+        return read(text)
+    except (KeyError, ValueError):
+        raise UsageError(f"The setting {field.name!r} takes {expected}, not {text!r}.") from None
 
 
 def _check(field: dataclasses.Field[Any], value: Any) -> None:
+    """Raise a `UsageError` if a setting may not have this value."""
     kind = type(field.default)
     if not (type(value) is kind or (kind is float and type(value) is int)):
         raise UsageError(f"The setting {field.name!r} takes {_READERS[kind][0]}, not {value!r}.")
     choices, low, below = (field.metadata.get(k) for k in ("choices", "low", "below"))
     if choices is not None and value not in choices:
         raise unknown(f"value of the setting {field.name!r}", str(value), choices)
-    # Written so that NaN fails, too.
+    # The negated comparisons are true for NaN.
     if (low is not None and not value >= low) or (below is not None and not value < below):
         limits = [f"at least {low:g}"] if low is not None else []
         limits += [f"less than {below:g}"] if below is not None else []
@@ -158,81 +162,15 @@ def _check(field: dataclasses.Field[Any], value: Any) -> None:
         )
 
 
-SearchSpace: TypeAlias = Mapping[str, SearchValues]
-
-
 def sample_settings(trial: optuna.Trial, space: SearchSpace, settings: Settings) -> dict[str, Any]:
-    """A value for every name in the space.
-
-    Args:
-        trial: Is asked.
-        space: Where to look.
-        settings: Some settings of the kind that is looked for: whole numbers stay whole.
-    """
+    """Draw a value for every setting of a search space; `settings` tell which numbers are whole."""
     values: dict[str, Any] = {}
-    for name, where in space.items():
-        if not isinstance(where, SearchRange):
-            values[name] = trial.suggest_categorical(name, where)
+    for name, allowed in space.items():
+        if not isinstance(allowed, SearchRange):
+            values[name] = trial.suggest_categorical(name, allowed)
         elif isinstance(getattr(settings, name), int):
-            low, high = round(where.low), round(where.high)
-            values[name] = trial.suggest_int(name, low, high, log=where.log)
+            low, high = round(allowed.low), round(allowed.high)
+            values[name] = trial.suggest_int(name, low, high, log=allowed.log)
         else:
-            values[name] = trial.suggest_float(name, where.low, where.high, log=where.log)
+            values[name] = trial.suggest_float(name, allowed.low, allowed.high, log=allowed.log)
     return values
-
-
-def parsed(space: SearchSpace, given: Iterable[str], settings: Settings) -> dict[str, Any]:
-    """The values in a space that texts such as "lr=0.01" give.
-
-    >>> from kryograph.systems.gcn import GCNSettings
-    >>> parsed(GCNSettings.search_space(), ["hidden=32", "lr=0.01"], GCNSettings())
-    {'hidden': 32, 'lr': 0.01}
-    """
-    values: dict[str, Any] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        where = space.get(name.strip())
-        if where is None:
-            raise unknown("setting", name.strip(), space)
-        values[name.strip()] = _sample(name.strip(), value.strip(), where, settings)
-    return values
-
-
-def _sample(name: str, text: str, where: SearchValues, settings: Settings) -> Any:
-    if isinstance(where, SearchRange):
-        kind = int if isinstance(getattr(settings, name), int) else float
-        try:
-            number = kind(text)
-        except ValueError:
-            number = kind(where.low) - 1
-        if where.low <= number <= where.high:
-            return number
-        raise UsageError(f"{name} is searched from {where.low:g} to {where.high:g}, not {text!r}.")
-    for value in where:
-        if str(value).lower() == text.lower():
-            return value
-    raise UsageError(f"{name} is one of {', '.join(map(str, where))}, not {text!r}.")
-
-
-def join_spaces(one: SearchValues, other: SearchValues) -> SearchValues:
-    """What is in either, and between them if one is a range.
-
-    >>> join_spaces((1, 2, 3), SearchRange(2, 15)), join_spaces(("rw",), ("sym", "rw"))
-    (SearchRange(low=1, high=15, log=False), ('rw', 'sym'))
-    """
-    if not isinstance(one, SearchRange) and not isinstance(other, SearchRange):
-        return tuple(dict.fromkeys((*one, *other)))
-    parts = [
-        each if isinstance(each, SearchRange) else SearchRange(min(each), max(each))
-        for each in (one, other)
-    ]
-    low = min(part.low for part in parts)
-    return SearchRange(low, max(part.high for part in parts), any(p.log for p in parts) and low > 0)
-
-
-def containing(space: SearchSpace, values: Mapping[str, Any]) -> dict[str, SearchValues]:
-    """The same space, widened where a value is outside; other names are passed over."""
-    return {
-        name: join_spaces(where, (values[name],)) if name in values else where
-        for name, where in space.items()
-    }

@@ -1,1 +1,1 @@
-"""How networks are trained, when that stops, and how the result is scored."""
+"""Training of networks: loop, optimisers and stop rules."""

@@ -1,22 +1,23 @@
-"""The training loop: a step on the training nodes, a score without dropout, until the rule ends it.
+"""The training loop: steps on the training nodes, each followed by a scoring without dropout.
 
-The loop sees a task, never a data set: there is no test label that it could read. The weights of
-the best epoch are copied when it happens and put back at the end. Where a rule keeps the last epoch
-and nobody listens, that one alone is scored.
+The loop receives a task, which has no test labels. The weights of the kept epoch are copied when
+it is scored and put back at the end. If the stop rule watches nothing and there is no callback,
+only the last epoch is scored.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, nn
 
 from kryograph.engine.forward import Forward, Nodes
-from kryograph.errors import KryographError, UsageError, unknown
-from kryograph.graph import Task
+from kryograph.engine.machine import check_bfloat16
+from kryograph.errors import KryographError, UsageError, check_known
+from kryograph.graph import NO_NODES, Task
 from kryograph.training.optimizers import Optimizer
 from kryograph.training.stopping import StopRule, Watch
 
@@ -25,24 +26,34 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch came to."""
+    """Number of one epoch, from 1, its loss, and the shares of nodes that are classified correctly.
+
+    Loss and `step_accuracy` (0 if not measured) are those of the training step, with dropout; the
+    other accuracies are measured without it, and None without validation labels.
+    """
 
     number: int
     loss: float
     training_accuracy: float
     validation_accuracy: float | None
+    step_accuracy: float = 0.0
+
+
+OnEpoch: TypeAlias = Callable[[Epoch], None]
+"""Callback that receives each epoch after it was scored."""
 
 
 def ignore_epoch(epoch: Epoch) -> None:
-    """Does not want to hear of epochs."""
+    """Default callback for `on_epoch`; does nothing."""
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How to train, apart from the method: when to stop, where, and in which precision.
+    """Stop rule, device and precision of a run.
 
-    `bfloat16` is mixed precision: weights and sparse products stay in float32, dense products run
-    in bfloat16 (the paper used float16 on a GPU; deviation D8). Float64 is for layers and tests.
+    A plain value: a system calls `check` before a run. The precision "bfloat16" is mixed: weights
+    and sparse products stay in float32, dense products run in bfloat16 (the paper used float16 on
+    a GPU; deviation D8).
     """
 
     rule: StopRule = field(default_factory=StopRule)
@@ -50,8 +61,10 @@ class Conditions:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise unknown("precision", self.precision, PRECISIONS)
+        check_known("precision", self.precision, PRECISIONS)
+
+    def check(self) -> None:
+        """Raise a `UsageError` if the device or the precision does not work on this machine."""
         try:
             torch.empty(1, device=self.device)
             torch.Generator(self.device)
@@ -60,119 +73,108 @@ class Conditions:
                 f"The device {self.device!r} cannot be used here: "
                 f"{str(error).splitlines()[0].rstrip('.')}. Try --device cpu."
             ) from None
+        if self.precision == "bfloat16" and torch.device(self.device).type == "cpu":
+            check_bfloat16()
 
-    def autocast(self) -> contextlib.AbstractContextManager[object]:
-        """The context in which networks run."""
-        if self.precision == "float32":
-            return contextlib.nullcontext()
-        return torch.autocast(torch.device(self.device).type, dtype=torch.bfloat16)
+    def autocast(self) -> torch.autocast:
+        """Context manager in which networks are computed."""
+        mixed = self.precision == "bfloat16"
+        return torch.autocast(torch.device(self.device).type, torch.bfloat16, enabled=mixed)
+
+
+DEFAULT_CONDITIONS = Conditions()
+"""The paper's stop rule, on the CPU, in float32."""
 
 
 def nodes_of(task: Task, device: str) -> Nodes:
-    """The nodes that a run on a task trains on and scores."""
-    train, validation = task.split.train, task.split.validation
-    seen = validation if task.has_validation else validation[:0]
-    return Nodes(*(torch.from_numpy(part.copy()).to(device) for part in (train, seen)))
-
-
-@dataclass(frozen=True)
-class Trained:
-    """What happened in a run.
-
-    Args:
-        epochs: How many there were.
-        kept: The one whose weights were kept, counted from 1.
-        history: Those that were scored, in order.
-    """
-
-    epochs: int
-    kept: int
-    history: tuple[Epoch, ...]
+    """Training nodes of a task, and its validation nodes if their labels are known."""
+    train = task.split.train
+    validation = task.split.validation if task.has_validation else NO_NODES
+    return Nodes(*(torch.from_numpy(part.copy()).to(device) for part in (train, validation)))
 
 
 class Diverged(KryographError):
-    """The loss is no longer a number."""
+    """Training produced a number that is not finite."""
 
 
-def train(
+def train_network(
     forward: Forward,
     task: Task,
     optimizer: Optimizer,
     conditions: Conditions,
-    on_epoch: Callable[[Epoch], None] = ignore_epoch,
-) -> Trained:
-    """Train a network in place and leave it with the weights of its best epoch.
+    on_epoch: OnEpoch = ignore_epoch,
+) -> Watch:
+    """Train a network in place, leave it with the weights of the kept epoch, and say how it went.
 
-    Args:
-        forward: A network, whose parameters are the optimiser's, and how to compute it.
-        task: Labels and split. Without validation labels, training accuracy is watched instead.
-        optimizer: New, for this run.
-        conditions: Stop rule, device, precision.
-        on_epoch: Called after each epoch.
+    The optimiser is a new one. `on_epoch` is called after each epoch that is scored.
     """
-    device = conditions.device
-    labels = torch.from_numpy(task.labels.copy()).to(device)
-    network, training, scored = forward.network, forward.nodes.training, forward.nodes.scored
-    rule = conditions.rule
-    watch = Watch(rule)
-    history: list[Epoch] = []
-    best = {key: value.clone() for key, value in network.state_dict().items()}
-    unseen = rule.watch == "nothing" and on_epoch is ignore_epoch
-    last = rule.keep_last and not task.has_validation
+    labels = torch.from_numpy(task.labels.copy()).to(conditions.device)
+    rule, watch = conditions.rule, Watch(conditions.rule)
+    only_last = rule.watch == "nothing" and on_epoch is ignore_epoch
+    kept = {name: value.clone() for name, value in forward.network.state_dict().items()}
     while not watch.over:
-        loss, out = _step(forward, labels[training], optimizer, conditions, watch)
-        if unseen and watch.epoch + 1 < rule.max_epochs:
-            watch.update(0.0, training_accuracy=0.0)
+        loss, logits = _step(forward, labels, optimizer, conditions, watch)
+        if only_last and watch.epochs + 1 < rule.max_epochs:
+            watch.skip()
             continue
-        network.eval()
+        forward.network.eval()
         with torch.no_grad(), conditions.autocast():
             scores = forward.scored()
         _check("network's output", scores, watch, optimizer)
-        right = scores.argmax(dim=1) == labels[scored]
-        training_accuracy = right[: training.numel()].double().mean().item()
-        validation_accuracy = (
-            right[training.numel() :].double().mean().item() if task.has_validation else None
-        )
-        learned = training_accuracy
-        if rule.with_dropout:
-            learned = (out.argmax(dim=1) == labels[training]).double().mean().item()
-        score = learned if validation_accuracy is None else validation_accuracy
-        score = {"score": score, "training": learned, "nothing": 0.0}[rule.watch]
-        if watch.update(score, learned) or last:
-            # copies: a reference would follow the weights to the last epoch
-            for key, value in network.state_dict().items():
-                best[key].copy_(value)
-        history.append(Epoch(watch.epoch, loss.item(), training_accuracy, validation_accuracy))
-        on_epoch(history[-1])
-    network.load_state_dict(best)
-    return Trained(watch.epoch, watch.epoch if last else watch.best_epoch, tuple(history))
+        epoch = _epoch(watch.epochs + 1, loss, logits, scores, labels, forward.nodes)
+        if watch.update(epoch):
+            # Copies: a reference would follow the weights to the last epoch.
+            for name, value in forward.network.state_dict().items():
+                kept[name].copy_(value)
+        on_epoch(epoch)
+    forward.network.load_state_dict(kept)
+    return watch
 
 
 def _step(
-    forward: Forward, targets: Tensor, optimizer: Optimizer, conditions: Conditions, watch: Watch
+    forward: Forward, labels: Tensor, optimizer: Optimizer, conditions: Conditions, watch: Watch
 ) -> tuple[Tensor, Tensor]:
-    """One training step: its loss and logits, without the graph behind them: its memory is free."""
+    """Do one training step; return its loss and its logits, detached so that memory is freed."""
     forward.network.train()
     optimizer.zero_grad()
     with conditions.autocast():
-        out = forward.training()
-    loss = nn.functional.cross_entropy(out.float(), targets)
+        logits = forward.training()
+    loss = nn.functional.cross_entropy(logits.float(), labels[forward.nodes.training])
     penalty = forward.penalty()
     if penalty is not None:
         loss = loss + penalty
     _check("loss", loss, watch, optimizer)
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
-    return loss.detach(), out.detach()
+    return loss.detach(), logits.detach()
+
+
+def _epoch(
+    number: int, loss: Tensor, logits: Tensor, scores: Tensor, labels: Tensor, nodes: Nodes
+) -> Epoch:
+    """Record of an epoch, from the logits of its training step and of its scoring."""
+
+    def accuracy(logits: Tensor, nodes: Tensor) -> float:
+        return (logits.argmax(dim=1) == labels[nodes]).double().mean().item()
+
+    training, validation = torch.split(scores, [len(nodes.training), len(nodes.validation)])
+    return Epoch(
+        number,
+        loss.item(),
+        training_accuracy=accuracy(training, nodes.training),
+        validation_accuracy=accuracy(validation, nodes.validation) if len(validation) else None,
+        step_accuracy=accuracy(logits, nodes.training),
+    )
 
 
 def _check(what: str, value: Tensor, watch: Watch, optimizer: Optimizer) -> None:
+    """Raise `Diverged` if a number is not finite."""
     if torch.isfinite(value).all():
         return
-    rate = f"the learning rate {optimizer.lr:g} is too high"
-    before_any_step = watch.epoch == 0 and what == "loss"
-    cause = "features or edge weights are too large for float32" if before_any_step else rate
+    cause = f"the learning rate {optimizer.lr:g} is too high"
+    if watch.epochs == 0 and what == "loss":  # no step was made yet
+        cause = "features or edge weights are too large for float32"
     raise Diverged(
-        f"Training stopped: the {what} is not finite in epoch {watch.epoch + 1}, most likely "
+        f"Training stopped: the {what} is not finite in epoch {watch.epochs + 1}, most likely "
         f"because {cause}."
     )

@@ -1,12 +1,12 @@
-"""The two optimisers of the paper, as published, each at the speed of memory.
+"""The two optimisers of the paper, Adam and RMSprop, as published and at the speed of memory.
 
-Weight decay is the L2 term of the optimiser on all parameters, biases included. RMSprop: α = 0.99,
-ε = 1e-8, no momentum. A run makes a new optimiser: no moment outlives it (deviation D6).
+Weight decay is the L2 term of the optimiser on all parameters, biases included. RMSprop has
+α = 0.99, ε = 1e-8 and no momentum. Each run makes a new optimiser (deviation D6).
 
-torch has a kernel that streams through memory once for Adam, but none for RMSprop. With
-v ← α v + (1 - α) g², RMSprop's step is w ← w - η g / (√v + ε), and Adam's is the same for β₁ = 0
-and β₂ = α but for its correction 1 - α^t of v. That factor is 1 once t is large, so an Adam that
-starts counting at a large t is RMSprop.
+torch has a kernel that passes through memory once for Adam, but none for RMSprop. With
+v ← α v + (1 - α) g², RMSprop's step is w ← w - η g / (√v + ε). Adam's step with β₁ = 0 and β₂ = α
+is the same, except that it divides v by 1 - α^t. That divisor is 1 for a large t, so an Adam that
+starts to count at a large t is RMSprop.
 """
 
 from __future__ import annotations
@@ -18,29 +18,23 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam as functional_adam
 
-from kryograph.errors import unknown
+from kryograph.errors import check_known
 
-PREFETCH_DISTANCE = 1e6
-"""A step count with 0.99^FAR = 0 in double precision, and far from where float32 skips integers."""
+RMSPROP_FIRST_STEP = 1e6
+"""Step count t with 0.99^t = 0 in float64 that is small enough for float32 to count on from."""
 
 OPTIMIZER_BLOCK = 2**18
-"""How many weights are updated at a time: few enough for the scratch of one to stay in cache."""
+"""Number of weights that are updated at a time, so that their moments stay in cache."""
 
 
 class Optimizer:
     """Adam by torch's fused kernel, block by block.
 
-    With β₁ = 0 the first moment is the gradient itself and need not be kept: all blocks share one
-    scratch for it. This is not a `torch.optim.Optimizer`, whose constructor imports a compiler,
-    which takes longer than many a run.
+    This is not a `torch.optim.Optimizer`: the constructor of that class imports a compiler, which
+    takes longer than a short run.
 
-    Args:
-        parameters: What is trained.
-        lr: Learning rate.
-        weight_decay: L2.
-        decayed: On which parameters; on all if None.
-        betas: How slowly the moments change.
-        steps: How many count as taken already.
+    The L2 term, with the factor `weight_decay`, acts on the parameters `decayed`; None means all.
+    `betas` are the decay rates of the two moments, `steps` the number that counts as made already.
     """
 
     def __init__(
@@ -55,22 +49,22 @@ class Optimizer:
     ) -> None:
         self.lr, self.betas = lr, betas
         self.state = {parameter: _State(parameter, betas[0] > 0, steps) for parameter in parameters}
-        bare = () if decayed is None else set(self.state).difference(decayed)
-        self.weight_decay = {p: 0.0 if p in bare else weight_decay for p in self.state}
+        free = () if decayed is None else set(self.state).difference(decayed)
+        self.weight_decay = {p: 0.0 if p in free else weight_decay for p in self.state}
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Drop the gradients of all parameters."""
         for parameter in self.state:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """One update of every parameter that has a gradient."""
+        """Update every parameter that has a gradient."""
         for parameter, state in self.state.items():
             if parameter.grad is not None:
                 functional_adam(
                     state.weights,
-                    _parameter_blocks(parameter.grad.contiguous()),
+                    _blocks(parameter.grad.contiguous()),
                     state.first,
                     state.second,
                     [],
@@ -87,42 +81,35 @@ class Optimizer:
 
 
 class _State:
-    """A parameter and its moments in blocks."""
+    """Blocks of a parameter and of its moments.
+
+    With β₁ = 0 the first moment is the gradient and is not kept: all blocks write it to one place.
+    """
 
     def __init__(self, parameter: nn.Parameter, keep_first: bool, steps: float) -> None:
         flat = parameter.detach()
-        self.weights = _parameter_blocks(flat)
-        self.second = _parameter_blocks(torch.zeros_like(flat))
-        scratch = flat.new_zeros(0 if keep_first else min(OPTIMIZER_BLOCK, flat.numel()))
-        self.first = (
-            _parameter_blocks(torch.zeros_like(flat))
-            if keep_first
-            else [scratch[: block.numel()] for block in self.weights]
-        )
+        self.weights = _blocks(flat)
+        self.second = _blocks(torch.zeros_like(flat))
+        self.first = _blocks(torch.zeros_like(flat)) if keep_first else []
+        if not keep_first:
+            scratch = flat.new_zeros(min(OPTIMIZER_BLOCK, flat.numel()))
+            self.first = [scratch[: block.numel()] for block in self.weights]
         self.steps = [torch.tensor(steps, device=flat.device) for _ in self.weights]
 
 
-def _parameter_blocks(tensor: Tensor) -> list[Tensor]:
+def _blocks(tensor: Tensor) -> list[Tensor]:
     return list(torch.split(tensor.view(-1), OPTIMIZER_BLOCK))
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {
     "adam": Optimizer,
-    "rmsprop": partial(Optimizer, betas=(0.0, 0.99), steps=PREFETCH_DISTANCE),
+    "rmsprop": partial(Optimizer, betas=(0.0, 0.99), steps=RMSPROP_FIRST_STEP),
 }
 MOMENTS = {"adam": 2, "rmsprop": 1}
-"""How many numbers each remembers of every weight."""
+"""How many numbers an optimiser keeps for each weight."""
 
 
-def optimizer(
-    name: str,
-    parameters: Iterable[nn.Parameter],
-    *,
-    lr: float,
-    weight_decay: float,
-    decayed: Collection[nn.Parameter] | None = None,
-) -> Optimizer:
-    """A new optimiser of that name."""
-    if name not in OPTIMIZERS:
-        raise unknown("optimiser", name, OPTIMIZERS)
-    return OPTIMIZERS[name](parameters, lr=lr, weight_decay=weight_decay, decayed=decayed)
+def optimizer(name: str, parameters: Iterable[nn.Parameter], **options: object) -> Optimizer:
+    """Build a new optimiser by its name; the options are those of `Optimizer`."""
+    check_known("optimiser", name, OPTIMIZERS)
+    return OPTIMIZERS[name](parameters, **options)

@@ -1,47 +1,52 @@
-"""When a run ends and which epoch it keeps: the paper's stop rule, and others that were in use.
+"""Stop rules: when a run ends, and which of its epochs is kept.
 
-With s_t the watched score after epoch t (validation accuracy, or training accuracy where there is
-no validation) and a_t the accuracy on training nodes, both measured without dropout, a run ends at
+With s_t the watched score after epoch t (validation accuracy, or training accuracy if there are no
+validation labels) and a_t the accuracy on the training nodes, both without dropout, a run ends at
 the first of
 
 * `max_epochs` epochs;
 * `patience` epochs in a row with s_t below the best so far (a tie starts the count again);
 * `after_peak` epochs after the first with a_t ≥ `peak`.
 
-The epoch that is kept is the last that reached the best score. All of it is the state of one run:
-nothing is carried into the next (deviation D5).
+The kept epoch is the last one that reached the best score. Each run has a new `Watch`, so nothing
+is carried into the next run (deviation D5). `RULES` holds this rule, which is that of the authors'
+code of November 2019, and three variants (deviations D10, D11 and D31).
 
-`paper` is that rule with the constants of the authors' code of November 2019. `june` is the code of
-June: training accuracy is that of the training step, with dropout, and all of it has to be right;
-without validation labels the last epoch is kept. `text` is what the paper's text says: there is no
-`after_peak` (deviations D10 and D11).
-
-The rule of Li, Han, Wu, which made the printed rows without validation, has 200 epochs and keeps
-the first that reached the best accuracy of a training step, with dropout (deviation D31).
+This module does not import torch: the command line reads the summaries for its help.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kryograph.errors import check_known
+
+if TYPE_CHECKING:
+    from kryograph.training.loop import Epoch
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """The constants of the rule; the defaults are the paper's and its authors' code's."""
+    """Constants of a stop rule; the defaults are those of the paper and of its authors' code.
+
+    With `strict`, a tie with the best score is not enough for an epoch to be kept. The rule watches
+    "score" as above; "training", which is training accuracy even with validation labels; or
+    "nothing": every epoch counts as a tie, so the last one is kept. Training accuracy may be that
+    of the training step, `with_dropout`. `keep_last` keeps the last epoch if there are no
+    validation labels. `summary` is for help texts and not compared by `==`.
+    """
 
     max_epochs: int = 3000
     patience: int = 100
     after_peak: int = 200
     peak: float = 0.99
     strict: bool = False
-    """Whether a tie with the best score is not enough to be kept."""
     watch: str = "score"
-    """`score`, as above; `training`: training accuracy in any case; `nothing`: every epoch is as
-    good as those before it, and the last one is kept."""
     with_dropout: bool = False
-    """Whether training accuracy is that of the training step, with dropout."""
     keep_last: bool = False
-    """Whether the last epoch is kept where there are no validation labels."""
+    summary: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if self.watch not in ("score", "training", "nothing"):
@@ -51,53 +56,84 @@ class StopRule:
 
 
 def exactly(epochs: int) -> StopRule:
-    """As many epochs as that, and the last one is kept."""
-    return StopRule(epochs, patience=epochs, after_peak=epochs, watch="nothing")
+    """Stop rule of a run with a fixed number of epochs, which keeps the last one."""
+    summary = f"{epochs} epochs, of which the last is kept"
+    return StopRule(epochs, epochs, epochs, watch="nothing", summary=summary)
 
 
 RULES: dict[str, StopRule] = {
-    "paper": StopRule(),
-    "june": StopRule(peak=1.0, with_dropout=True, keep_last=True),
-    "text": StopRule(after_peak=3000),
+    "paper": StopRule(summary="the authors' code of November 2019"),
+    "june": StopRule(
+        peak=1.0, with_dropout=True, keep_last=True, summary="their code of June 2019"
+    ),
+    "text": StopRule(after_peak=3000, summary="the paper's text"),
     "li": StopRule(
-        200, patience=200, after_peak=200, strict=True, watch="training", with_dropout=True
+        *(200, 200, 200),
+        strict=True,
+        watch="training",
+        with_dropout=True,
+        summary="Li, Han, Wu 2018: the printed rows without validation",
     ),
     "200": exactly(200),
 }
-"""Rules by name."""
+"""Stop rules by name."""
+
+
+def stop_rule(name: str) -> StopRule:
+    """Stop rule with that name; a whole number is exactly that many epochs.
+
+    >>> stop_rule("20") == exactly(20)
+    True
+    """
+    if re.fullmatch("[1-9][0-9]{0,5}", name):
+        return exactly(int(name))
+    check_known("stop rule", name, RULES)
+    return RULES[name]
 
 
 class Watch:
-    """One run under a stop rule.
+    """State of one run under a stop rule.
 
+    `epochs` is the number of epochs so far, `history` holds those that were scored, and
+    `kept` is the number of the epoch whose weights are kept, counted from 1.
+
+    >>> from kryograph.training.loop import Epoch
     >>> watch = Watch(StopRule(patience=2))
-    >>> [watch.update(score, training_accuracy=0.5) for score in (0.4, 0.6, 0.6, 0.5, 0.5)]
+    >>> scores = enumerate([0.4, 0.6, 0.6, 0.5, 0.5], start=1)
+    >>> [watch.update(Epoch(t, 0.1, 0.5, score)) for t, score in scores]
     [True, True, True, False, False]
-    >>> watch.best_epoch, watch.over
+    >>> watch.kept, watch.over
     (3, True)
     """
 
     def __init__(self, rule: StopRule) -> None:
-        self.rule = rule
-        self.epoch = 0
+        self.rule, self.last_epoch = rule, rule.max_epochs
+        self.epochs = self.best_epoch = self.kept = 0
         self.best = float("-inf")
-        self.best_epoch = 0
-        self.last_epoch = rule.max_epochs
-        self._peaked = False
+        self.history: list[Epoch] = []
 
-    def update(self, score: float, training_accuracy: float) -> bool:
-        """Record an epoch; true if its score is the best so far (a tie counts, unless strict)."""
-        self.epoch += 1
-        if training_accuracy >= self.rule.peak and not self._peaked:
-            self._peaked = True
-            self.last_epoch = min(self.last_epoch, self.epoch + self.rule.after_peak)
-        if score < self.best or (self.rule.strict and score == self.best):
-            return False
-        self.best, self.best_epoch = score, self.epoch
-        return True
+    def update(self, epoch: Epoch) -> bool:
+        """Record an epoch; return whether its weights are kept instead of those before."""
+        rule, self.epochs = self.rule, epoch.number
+        self.history.append(epoch)
+        training = epoch.step_accuracy if rule.with_dropout else epoch.training_accuracy
+        if training >= rule.peak:  # the first such epoch leaves fewer epochs than any later one
+            self.last_epoch = min(self.last_epoch, self.epochs + rule.after_peak)
+        validation = training if epoch.validation_accuracy is None else epoch.validation_accuracy
+        score = {"score": validation, "training": training, "nothing": 0.0}[rule.watch]
+        if score > self.best or (score == self.best and not rule.strict):
+            self.best, self.best_epoch, self.kept = score, self.epochs, self.epochs
+        if rule.keep_last and epoch.validation_accuracy is None:
+            self.kept = self.epochs
+        return self.kept == self.epochs
+
+    def skip(self) -> None:
+        """Count an epoch that was not scored. Only for rules that watch nothing."""
+        self.epochs += 1
+        self.best_epoch = self.kept = self.epochs
 
     @property
     def over(self) -> bool:
-        """Whether the run ends here."""
-        waited = self.epoch - self.best_epoch
-        return self.epoch >= self.last_epoch or waited >= self.rule.patience
+        """Whether the run has ended."""
+        waited = self.epochs - self.best_epoch
+        return self.epochs >= self.last_epoch or waited >= self.rule.patience

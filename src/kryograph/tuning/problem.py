@@ -15,17 +15,17 @@ import numpy as np
 from kryograph.data import Dataset
 from kryograph.data.splits import PUBLIC
 from kryograph.engine.machine import measure_rates
-from kryograph.errors import KryographError, UsageError, unknown
+from kryograph.errors import KryographError, UsageError
 from kryograph.experiments.published import find_published
 from kryograph.experiments.tuned import Tuned
 from kryograph.graph import Split, Task
-from kryograph.runs.job import STOP, Scenario
+from kryograph.runs.job import DEFAULT_STOP, Scenario
 from kryograph.runs.perform import validation_score
 from kryograph.systems import SYSTEMS, System, system
-from kryograph.systems.settings import SearchRange, SearchValues, Settings, containing, parsed
+from kryograph.systems.settings import SearchRange, SearchValues, Settings
 from kryograph.training.loop import Conditions, Epoch
 from kryograph.training.stopping import RULES
-from kryograph.tuning.space import search_space
+from kryograph.tuning.space import parse_values, search_space, widen_space
 
 FIRST_SEED = 1000
 """First seed of the splits of a search. Result tables use 0, 1, …, so that no split is in both."""
@@ -84,7 +84,7 @@ class TuningProblem:
     name: str
     scenario: Scenario
     tasks: tuple[JudgedTask, ...]
-    conditions: Conditions = field(default_factory=lambda: Conditions(RULES[STOP]))
+    conditions: Conditions = field(default_factory=lambda: Conditions(RULES[DEFAULT_STOP]))
     known: tuple[Tuned, ...] = field(default=(), kw_only=True)
     requested: Mapping[str, System] = field(default_factory=dict, kw_only=True)
 
@@ -98,9 +98,7 @@ class TuningProblem:
         known: tuple[Tuned, ...] = (),
     ) -> TuningProblem:
         """Build the problem of a data set with one run per seed, but no two equal runs."""
-        if name not in SYSTEMS:
-            raise unknown("system", name, SYSTEMS)
-        if scenario.split == PUBLIC and not SYSTEMS[name].uses_seed:
+        if not SYSTEMS.find(name).uses_seed and scenario.split == PUBLIC:
             # Only the halves of the validation nodes differ, if the protocol divides them.
             seeds = min(seeds, 2 if scenario.protocol == "validation" else 1)
         return cls(name, scenario, judged_tasks(dataset, scenario, seeds), known=known)
@@ -110,7 +108,7 @@ class TuningProblem:
         default = self.point(self.starts["default"])
         requested = {
             f"--try {text!r}": self.system_at(
-                default | parsed(self.space, text.split(","), self.defaults)
+                default | parse_values(self.space, text.split(","), self.defaults)
             )
             for text in texts
         }
@@ -123,7 +121,7 @@ class TuningProblem:
 
     @cached_property
     def starts(self) -> dict[str, System]:
-        """Systems that are tried first ("default", "paper"): the result is at least as good."""
+        """The systems that are tried first, by their source: "default", "paper" if published."""
         row = find_published(self.name, self.scenario)
         paper = {"paper": system(self.name, row.settings, operator=row.operator)} if row else {}
         return {"default": system(self.name)} | paper
@@ -142,11 +140,11 @@ class TuningProblem:
             method = tuned.system
             if method.name == self.name and method not in tried and self._contains(method):
                 tried.append(method)
-                results[f"tuned for {tuned.column}"] = method
+                results[f"tuned for {tuned.scenario}"] = method
         return results
 
     def _contains(self, method: System) -> bool:
-        return containing(self.space, self.point(method)) == self.space
+        return widen_space(self.space, self.point(method)) == self.space
 
     def system_at(self, values: Mapping[str, Any]) -> System:
         """Build the system at a point of the search space."""

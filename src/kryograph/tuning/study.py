@@ -26,7 +26,7 @@ from optuna.samplers import BaseSampler, GPSampler, PartialFixedSampler, TPESamp
 from optuna.trial import FrozenTrial, TrialState
 
 from kryograph.errors import UsageError, unknown
-from kryograph.runs.workers import WorkerDied, execute
+from kryograph.runs.workers import WorkerDied, run_in_workers
 from kryograph.systems.settings import sample_settings
 from kryograph.text import duration
 from kryograph.training.loop import Epoch
@@ -97,7 +97,7 @@ class SearchBudget:
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial."""
+    """A finished trial as it is stored in the database."""
 
     number: int
     values: Mapping[str, Any]
@@ -237,7 +237,7 @@ class Study:
             return
         address, token = self.storage.url, self.token
         work = partial(attempt_in_worker, self.problem, address, self.name, budget, token)
-        with closing(execute(work, slots, budget.jobs, on_epoch)) as outcomes:
+        with closing(run_in_workers(work, slots, budget.jobs, on_epoch)) as outcomes:
             for slot, outcome in outcomes:
                 if isinstance(outcome, WorkerDied):
                     for trial in self._running(slot):

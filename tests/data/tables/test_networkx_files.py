@@ -32,9 +32,9 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
 def test_a_file_brings_everything_with_it(tables: Tables) -> None:
     assert tables.graph.names == ("ann", "bob", "cem")
     assert tables.graph.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
-    assert tables.columns.numbers == ("age",)
-    assert tables.columns.means == (pytest.approx(40.1666667),)
-    assert tables.columns.categories == {"colour": ("blue", "red")}
+    assert tables.columns.to_json()["numbers"] == ["age"]
+    assert tables.columns.to_json()["means"] == [pytest.approx(40.1666667)]
+    assert tables.columns.to_json()["categories"] == [["colour", ["blue", "red"]]]
     assert tables.labels.tolist() == [0, UNKNOWN, 1]
 
 

@@ -32,7 +32,22 @@ def listed(**changed: Any) -> dict[str, Any]:
         "edges": np.array([[0, 1], [1, 2]]),
         "node_features": np.array([[1, -2.0], [3, 4], [5, 6]], dtype=np.float32),
         "node_labels": np.array([0, 1, 1]),
-        "train_masks": np.zeros((10, 3), dtype=bool),
+        "train_masks": np.eye(3, dtype=bool)[[0, 1]],
+        "val_masks": np.eye(3, dtype=bool)[[1, 2]],
+        "test_masks": np.eye(3, dtype=bool)[[2, 0]],
+    }
+    return {name: array for name, array in (arrays | changed).items() if array is not None}
+
+
+def pyg(**changed: Any) -> dict[str, Any]:
+    """The graph of `listed` with the names of PyTorch Geometric's `Data` and one split."""
+    arrays = {
+        "edge_index": np.array([[0, 1, 1, 2], [1, 0, 2, 1]]),
+        "x": np.array([[1, -2.0], [3, 4], [5, 6]], dtype=np.float32),
+        "y": np.array([[0], [1], [1]]),
+        "train_mask": np.array([True, False, False]),
+        "val_mask": np.array([False, True, False]),
+        "test_mask": np.array([False, False, True]),
     }
     return {name: array for name, array in (arrays | changed).items() if array is not None}
 
@@ -50,7 +65,7 @@ def test_the_form_of_csr_pieces(tmp_path: Path) -> None:
     assert tables.graph.names == ("0", "1", "2")
     assert tables.labels.tolist() == [1, 0, UNKNOWN]
     assert tables.classes == ("0", "1")
-    assert tables.columns.numbers == ("0", "1")
+    assert tables.columns.to_json()["numbers"] == ["0", "1"]
     assert isinstance(npz.read_npz(tmp_path / "graph.npz"), RawGraph)
 
 
@@ -65,12 +80,48 @@ def test_the_form_of_listed_edges(tmp_path: Path) -> None:
     tables = read_tables(saved(tmp_path, listed()), None, label=None)
     assert tables.graph.edges == 2
     assert tables.labels.tolist() == [0, 1, 1]
-    assert tables.columns.means == (3.0, pytest.approx(8 / 3))
+    assert tables.columns.to_json()["means"] == [3.0, pytest.approx(8 / 3)]
     assert any("masks" in note and "all its labels were kept" in note for note in tables.notes)
     turned = read_tables(
         saved(tmp_path, listed(edges=np.array([[0, 1, 1], [1, 2, 0]]))), None, label=None
     )
     assert turned.graph.edges == 2
+
+
+def test_the_names_of_pyg_give_the_same(tmp_path: Path) -> None:
+    first = read_tables(saved(tmp_path, listed()), None, label=None)
+    again = read_tables(saved(tmp_path, pyg()), None, label="y")
+    assert again.graph.fingerprint == first.graph.fingerprint
+    assert again.labels.tolist() == [0, 1, 1]
+    turned = read_tables(saved(tmp_path, pyg(edge_index=pyg()["edge_index"].T)), None, label=None)
+    assert turned.graph.fingerprint == first.graph.fingerprint
+
+
+def test_weights_of_pyg_are_kept(tmp_path: Path) -> None:
+    path = saved(tmp_path, pyg(x=None, edge_weight=np.array([2.0, 2, 0.5, 0.5])))
+    graph = read_tables(path, None, label=None).graph
+    assert graph.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 0.5], [0, 0.5, 0]]
+    assert graph.features.shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "train", "test"),
+    [
+        (pyg(), [[1, 0, 0]], [[0, 0, 1]]),
+        (listed(), [[1, 0, 0], [0, 1, 0]], [[0, 0, 1], [1, 0, 0]]),
+        (pyg(train_mask=np.eye(3, 2, dtype=int)), [[1, 0, 0], [0, 1, 0]], [[0, 0, 1]] * 2),
+    ],
+)
+def test_masks_are_splits(
+    tmp_path: Path, arrays: dict[str, Any], train: list[list[int]], test: list[list[int]]
+) -> None:
+    masks = npz.read_npz(saved(tmp_path, arrays)).masks
+    assert masks is not None
+    assert [mask.astype(int).tolist() for mask in (masks[0], masks[2])] == [train, test]
+
+
+def test_masks_without_validation_nodes_are_not_splits(tmp_path: Path) -> None:
+    assert npz.read_npz(saved(tmp_path, pyg(val_mask=None))).masks is None
 
 
 def test_without_attributes_there_is_the_identity(tmp_path: Path) -> None:
@@ -123,7 +174,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
     [
         (pieces(adj_indices=None), "lacks the array 'adj_indices'"),
         (pieces(adj_shape=None), "lacks the array 'adj_shape'"),
-        (listed(node_features=None), "lacks the array 'node_features'"),
+        (listed(node_features=None, node_labels=None), "lacks the array 'node_features'"),
         ({"x": np.ones(3)}, "has neither 'adj_data'.*; it has x"),
         (pieces(adj_shape=np.array([3, 4])), "must be square"),
         (pieces(adj_shape=np.array([3])), r"'adj_shape': \[3\] is not the shape of a matrix"),
@@ -139,9 +190,19 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
         (pieces(labels=np.array(["a", "b", "c"])), "'labels': it must hold whole numbers, not <U1"),
         (pieces(labels=np.array([0.5, 1, 2])), "'labels': labels must be whole numbers"),
         (listed(edges=np.ones((3, 3), dtype=int)), r"its shape is \(3, 3\), but it must be E × 2"),
-        (listed(edges=np.array([[0, 1], [1, 3]])), "row 1 joins 1 and 3, but the nodes are 0 to 2"),
+        (
+            listed(edges=np.array([[0, 1], [1, 3]])),
+            "edge 1 joins 1 and 3, but the nodes are 0 ",
+        ),
         (listed(edges=np.array([[0.5, 1]])), "'edges': it must hold whole numbers"),
         (listed(edges=np.array([0, 1])), "'edges': its shape is .* but it must have 2 axes"),
+        (pyg(edge_index=np.zeros((3, 1), int)), r"its shape is \(3, 1\), but it must be 2 × E"),
+        (pyg(y=np.array(1), x=None), "the nodes are 0 to -1"),
+        (pyg(edge_weight=np.ones(3)), "'edge_weight': there are 4 edges, but 3 weights"),
+        (pyg(val_mask=np.ones((3, 2, 2), bool)), r"'val_mask': its shape is \(3, 2, 2\)"),
+        (pyg(val_mask=np.ones(4, bool)), r"its shape is \(4,\), but there are 3 nodes and 1 split"),
+        (listed(val_masks=np.ones((3, 3), bool)), "there are 3 nodes and 3 splits"),
+        (pyg(val_mask=np.array(["a"] * 3)), "'val_mask': it must hold truth values, not <U1"),
         (listed(node_features=np.ones(3)), r"its shape is \(3,\), but it must be a matrix"),
         (listed(node_features=np.full((3, 2), np.inf)), r"entry \[0, 0\] is inf, not a usable"),
         (listed(node_features=np.ones((0, 2)), edges=np.ones((0, 2), int)), "has no nodes"),

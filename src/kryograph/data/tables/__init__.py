@@ -1,11 +1,11 @@
-"""A person's own graph: a table of edges and one of nodes, or one file that holds both.
+r"""A user's own graph: a table of edges and one of nodes, or one file that holds both.
 
 >>> from pathlib import Path
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as folder:
 ...     edges, nodes = Path(folder, "edges.csv"), Path(folder, "nodes.csv")
-...     _ = edges.write_text("source,target\\nann,bob\\nbob,cem\\n")
-...     _ = nodes.write_text("id,age,topic\\nann,31,maths\\nbob,45,\\ncem,28,art\\n")
+...     _ = edges.write_text("source,target\nann,bob\nbob,cem\n")
+...     _ = nodes.write_text("id,age,topic\nann,31,maths\nbob,45,\ncem,28,art\n")
 ...     tables = read_tables(edges, nodes, label="topic")
 >>> tables.graph.names, tables.classes, tables.labels.tolist()
 (('ann', 'bob', 'cem'), ('art', 'maths'), [1, -1, 0])
@@ -14,50 +14,63 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from kryograph.data.tables.feature_blocks import distinct, too_many
-from kryograph.data.tables.formats import Kind, kind_of
+from kryograph.data.tables.delimited import CsvTable
+from kryograph.data.tables.formats import FILE_FORMATS, FileFormat, contents, format_of
 from kryograph.data.tables.matching import ColumnRequest, read_two_tables
-from kryograph.data.tables.networkx_files import read_xml
-from kryograph.data.tables.npz import read_npz
-from kryograph.data.tables.recipe import ReadProgress, Recipe, learn
-from kryograph.data.tables.roles import spare_ids
-from kryograph.data.tables.sheet import RawGraph, Sheet
+from kryograph.data.tables.networkx_files import from_networkx_graph
+from kryograph.data.tables.node_table import distinct, too_many
+from kryograph.data.tables.npz import ArrayGraph, read_arrays
+from kryograph.data.tables.recipe import Recipe, learn
+from kryograph.data.tables.roles import LABEL, by_name, spare_ids
+from kryograph.data.tables.sheet import RawGraph, Sheet, SplitMasks, text_column
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.text import plural, quoted
+from kryograph.text import OnProgress, ignore_progress, plural, quoted
+
+__all__ = [
+    "FILE_FORMATS",
+    "ArrayGraph",
+    "CsvTable",
+    "FileFormat",
+    "RawGraph",
+    "Sheet",
+    "Tables",
+    "check_for_fit",
+    "contents",
+    "from_networkx_graph",
+    "read_arrays",
+    "read_tables",
+    "text_column",
+]
 
 NOT_KNOWN = {"na", "n/a", "nan", "null", "none", "?", "-", "unknown", "-1"}
-"""Labels that look as if somebody wanted to say that there is none."""
+"""Labels that may be meant as "no label"."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What was read.
-
-    Args:
-        graph: The graph, with the ids as names, in the order of the node table.
-        labels: The class numbers, `UNKNOWN` where the cell is empty.
-        classes: The names of the classes, sorted (as numbers if they are).
-        columns: How the features were made.
-        notes: What a person ought to know, one sentence each.
-        label_source: Where the labels came from, as "column 'topic' of nodes.csv".
-    """
+    """A graph that was read from a user's files."""
 
     graph: Graph
+    """The graph with the ids as names, in the order of the node table."""
     labels: Indices
+    """N class numbers, `UNKNOWN` where the cell is empty."""
     classes: tuple[str, ...]
+    """Names of the classes, sorted (as numbers if they are)."""
     columns: Recipe
     notes: tuple[str, ...]
+    """Sentences on what was changed or ignored."""
     label_source: str
-
-
-def _quiet(stage: str, fraction: float) -> None:
-    pass
+    """Place of the labels, such as "column 'topic' of nodes.csv"."""
+    masks: SplitMasks | None = None
 
 
 def read_tables(
@@ -69,40 +82,47 @@ def read_tables(
     ignore: Sequence[str] = (),
     id: str | None = None,
     columns: Recipe | None = None,
-    progress: ReadProgress = _quiet,
+    as_dataset: bool = False,
+    progress: OnProgress = ignore_progress,
 ) -> Tables:
-    """Read a graph from tables, or from a file that brings everything with it.
+    """Read a graph from tables, or from a file that holds a whole graph.
 
     Args:
-        edges: CSV, TSV, Parquet, a list of edges, .npz, GraphML or GEXF.
-        nodes: CSV, TSV or Parquet; without it the nodes are those that have edges.
-        label: The column of labels.
+        edges: Table of edges, or a whole graph, in any format of `FILE_FORMATS`.
+        nodes: Table of nodes; if None, the nodes are those that have edges.
+        label: Column of the labels.
         text: Columns that are read as text, all together.
-        ignore: Columns that are not used, of either table.
-        id: The column of the nodes' ids; found if not given.
-        columns: The recipe of a model, if features are to be made for it.
-        progress: Called now and then with a stage and how much of it is done.
+        ignore: Columns of either table that are not used.
+        id: Column of the ids of the nodes; recognised if None.
+        columns: Recipe of a model, if the features are computed for that model.
+        as_dataset: Read a data set: if `label` is None, the column called 'label', 'class' or the
+            like is taken, and there is no note that splits in the file are not used.
+        progress: Called now and then with a stage and the fraction of it that is done.
     """
     if label is not None and label in (id, *text, *ignore):
         raise UsageError(f"The column {quoted(label)} cannot be the labels and something else.")
-    asked = ColumnRequest.by(id, label, text, ignore, columns)
-    raw = _whole_file(edges, nodes) or read_two_tables(edges, nodes, asked, progress)
+    request = ColumnRequest(id, label, text, ignore, columns)
+    raw = _whole_file(edges, nodes) or read_two_tables(edges, nodes, request, progress)
     sheet = raw.sheet
-    asked.check(sheet)
+    request.check(sheet)
     for name in ignore:
         if name not in raw.edge_names:
             sheet.require(name, " to ignore")
     label = raw.label if label is None else label
+    if label is None and as_dataset:
+        label = by_name([name for name in sheet.names if name != raw.id], LABEL)
     if label is None and columns is not None and columns.label in sheet.names:
         label = columns.label
     labels, classes, notes = _labels(sheet, label)
+    if raw.masks is not None and not as_dataset:
+        notes.append(f"The masks in {sheet.path} were not used: all its labels were kept.")
     progress("features", 0.0)
     if columns is None:
         spare = spare_ids(sheet, {raw.id, label, *text, *ignore})
         notes += [
             f"The column {quoted(name)} only names the nodes and was ignored." for name in spare
         ]
-        columns, features, said = learn(
+        columns, features, feature_notes = learn(
             sheet,
             raw.ids,
             id=raw.id,
@@ -112,23 +132,18 @@ def read_tables(
             progress=progress,
         )
     else:
-        features, said = columns.apply(sheet, raw.ids, progress)
+        features, feature_notes = columns.apply(sheet, raw.ids, progress)
     graph = Graph.from_edges(
         raw.pairs, len(raw.ids), weights=raw.weights, features=features, names=raw.ids
     )
     progress("features", 1.0)
-    return Tables(
-        graph=graph,
-        labels=labels,
-        classes=classes,
-        columns=columns,
-        notes=(*raw.notes, *notes, *_edge_notes(graph), *said),
-        label_source=f"column {quoted(label)} of {sheet.path}" if label else str(sheet.path),
-    )
+    notes = [*raw.notes, *notes, *_edge_notes(graph), *feature_notes]
+    source = f"column {quoted(label)} of {sheet.path}" if label else str(sheet.path)
+    return Tables(graph, labels, classes, columns, tuple(notes), source, raw.masks)
 
 
 def check_for_fit(tables: Tables) -> None:
-    """Raise an error unless there is something to learn, and something to say."""
+    """Raise an error unless there are labels of two classes, and nodes without a label."""
     known = tables.labels != UNKNOWN
     source = tables.label_source
     if not known.any():
@@ -145,38 +160,38 @@ def check_for_fit(tables: Tables) -> None:
 
 
 def _whole_file(edges: Path | None, nodes: Path | None) -> RawGraph | None:
-    """The graph of a file that brings everything with it, if one was given."""
-    given = [path for path in (edges, nodes) if path is not None]
-    if not given:
-        raise UsageError("Give a table of edges, a table of nodes, or both.")
-    kinds = [kind_of(path) for path in given]
-    if not any(kind.whole for kind in kinds):
+    """Read a file that holds a whole graph; None if both files are tables."""
+    paths = [path for path in (edges, nodes) if path is not None]
+    if not paths:
+        raise UsageError("Pass a table of edges, a table of nodes, or both.")
+    formats = [format_of(path) for path in paths]
+    whole = [at for at, format in enumerate(formats) if format.whole]
+    if not whole:
         return None
-    if len(given) == 2:
-        at = next(at for at, kind in enumerate(kinds) if kind.whole)
+    path = paths[whole[0]]
+    if len(paths) == 2:
         raise UsageError(
-            f"{given[at]} brings nodes and edges with it: give it alone, without {given[1 - at]}."
+            f"{path} holds nodes and edges: pass it alone, without {paths[1 - whole[0]]}."
         )
-    return read_npz(given[0]) if kinds[0] is Kind.NPZ else read_xml(given[0], kinds[0])
+    graph = formats[0].read(path)
+    if not isinstance(graph, RawGraph):
+        raise UsageError(f"The reader of {formats[0].title} must return a RawGraph.")
+    return graph
 
 
 def _labels(sheet: Sheet, label: str | None) -> tuple[Indices, tuple[str, ...], list[str]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """Read the column of labels: class numbers, names of the classes, and notes."""
     if label is None:
         return np.full(sheet.rows, UNKNOWN), (), []
     most = too_many(sheet)
-    found = distinct(sheet, label, most)
-    if found is None:
+    classes = distinct(sheet, label, most)
+    if classes is None:
         raise UsageError(
             f"{sheet.path}, column {quoted(label)}: more than {most:,} different values, too "
             "many for classes; is it the column of labels?"
         )
-    try:
-        classes = tuple(sorted(found, key=int))
-    except ValueError:
-        classes = found
+    with suppress(ValueError):  # names that are not numbers are sorted already
+        classes = tuple(sorted(classes, key=int))
     values = pa.array(classes, type=pa.string())
     codes = pc.index_in(sheet.keys(label), value_set=values).fill_null(UNKNOWN)
     notes = [
@@ -189,8 +204,8 @@ def _labels(sheet: Sheet, label: str | None) -> tuple[Indices, tuple[str, ...], 
 
 
 def _edge_notes(graph: Graph) -> list[str]:
-    # That an edge is listed once is nothing to speak of.
-    done = str(replace(graph.cleaning, one_way=0))
+    # Most files list an edge once: no note is needed.
+    changes = str(replace(graph.cleaning, one_way=0))
     alone = int((np.diff(graph.adjacency.indptr) == 0).sum())
-    notes = [f"{done}."] if done else []
+    notes = [f"{changes}."] if changes else []
     return [*notes, f"{plural(alone, 'node')} without an edge."] if alone else notes

@@ -1,73 +1,85 @@
-"""The bytes of a file that somebody hands in, and which of the known kinds they are.
+"""File formats: the registry of readers by file name ending, the bytes of a file, and Parquet.
 
-Parquet files as sheets.
+A format is found by the last ending of the file's name (before ".gz"). An ending that is not
+registered here may be that of a plug-in; a file with any other ending is read as a table of text.
 """
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from enum import Enum
-from io import BufferedIOBase
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kryograph.data.tables.sheet import Sheet, is_text, repeated
+import pyarrow as pa
+from pyarrow import parquet
+
+from kryograph.data.tables.sheet import RawGraph, Sheet, is_text, repeated
 from kryograph.errors import UsageError
+from kryograph.registry import Registry
 from kryograph.text import quoted_list
 
-
-class Kind(Enum):
-    """What a file is, by its first bytes, or by its name where the bytes do not tell."""
-
-    DELIMITED = "a table of text"
-    PARQUET = "Parquet"
-    NPZ = "NumPy arrays"
-    GRAPHML = "GraphML"
-    GEXF = "GEXF"
-    EDGE_LIST = "an edge list"
-
-    @property
-    def whole(self) -> bool:
-        """Whether it brings the nodes and all they have with it, not the edges alone."""
-        return self in (Kind.NPZ, Kind.GRAPHML, Kind.GEXF)
+if TYPE_CHECKING:
+    from kryograph.data.tables.delimited import CsvTable
 
 
-_SUFFIXES = {
-    ".parquet": Kind.PARQUET,
-    ".pq": Kind.PARQUET,
-    ".npz": Kind.NPZ,
-    ".graphml": Kind.GRAPHML,
-    ".gexf": Kind.GEXF,
-    ".edgelist": Kind.EDGE_LIST,
-}
-_SPREADSHEETS = {".xlsx", ".xlsm", ".xls", ".ods"}
-_CHUNK = 1 << 20
-_ANY_RATIO = 1 << 30
-_RATIO = 200
-"""A packed file may unpack to `_ANY_RATIO` bytes, to more only if that is at most `_RATIO` times
-its size: tables of words that are mostly zeros reach 80."""
+@dataclass(frozen=True)
+class FileFormat:
+    """One format of the files that a user may pass."""
+
+    title: str
+    """Name of the format in messages, such as "GraphML"."""
+    read: Callable[[Path], RawGraph | Sheet | CsvTable]
+    """Reads a file. Returns a `RawGraph` if `whole`, else a `Sheet`, or a `CsvTable` if the first
+    row may be a header or data."""
+    whole: bool = False
+    """Whether a file holds nodes and edges; otherwise it holds one table."""
+    read_edges: Callable[[Path], Sheet | CsvTable] | None = None
+    """Reads a table of edges; None if `read` does."""
+
+
+def _check(ending: str, value: object) -> None:
+    if not isinstance(value, FileFormat):
+        raise UsageError(f"{ending!r} must be a FileFormat, not a {type(value).__name__}")
+
+
+FILE_FORMATS: Registry[FileFormat] = Registry("file format", "kryograph.formats", _check)
+"""Every file format by the ending of its files, without the dot; plug-ins come last."""
+
+TEXT = "csv"
+"""Ending of the format of files whose ending is not known."""
+SPREADSHEETS = {"xlsx", "xlsm", "xls", "ods"}
+CHUNK_BYTES = 1 << 20
+UNPACKED_BYTES = 1 << 30
+UNPACKED_RATIO = 200
+"""A packed file may unpack to UNPACKED_BYTES, or to this times its size if that is more. Tables of
+words that are mostly zeros reach a ratio of 80."""
 _GZIP = b"\x1f\x8b"
 
 
-def kind_of(path: Path) -> Kind:
-    """The kind of a file; one that no reader knows is an error."""
+def format_of(path: Path) -> FileFormat:
+    """Find the format of a file; a file that cannot be opened or that no reader knows is an error.
+
+    Parquet is recognised by its first bytes, whatever the file's name is.
+    """
     start = _start(path)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes and suffixes[-1] == ".gz":
-        suffixes.pop()
-    suffix = suffixes[-1] if suffixes else ""
-    if suffix in _SPREADSHEETS:
+    endings = path.name.lower().removesuffix(".gz").split(".")[1:] or [TEXT]
+    ending = "parquet" if start.startswith(b"PAR1") else endings[-1]
+    format = FILE_FORMATS.get(ending)
+    if ending in FILE_FORMATS.failures:
+        raise UsageError(f"{path} cannot be read. {FILE_FORMATS.failures[ending]}")
+    if format is None and ending in SPREADSHEETS:
         raise UsageError(f"{path} is a spreadsheet: save the sheet as CSV, and give that.")
-    if start.startswith(b"PAR1"):
-        return Kind.PARQUET
-    kind = _SUFFIXES.get(suffix, Kind.DELIMITED)
-    if start.startswith(b"PK\x03\x04") and kind is not Kind.NPZ:
+    format = format or FILE_FORMATS[TEXT]
+    if start.startswith(b"PK\x03\x04") and format == FILE_FORMATS[TEXT]:
         raise UsageError(f"{path} is a zip archive: unpack it first.")
-    return kind
+    return format
 
 
 def _start(path: Path) -> bytes:
-    """The first bytes; every reason why a file cannot be opened is found here."""
+    """Read the first four bytes; a path that is not a readable file is an error."""
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder, not a file.")
@@ -85,74 +97,70 @@ def _start(path: Path) -> bytes:
 
 
 def contents(path: Path, most: int = -1) -> bytes:
-    """All bytes, or the first `most`, unpacked if they are gzip."""
+    """Read all bytes of a file, or the first `most`; gzip is unpacked."""
     packed = _start(path).startswith(_GZIP)
     try:
+        limit = max(UNPACKED_BYTES, UNPACKED_RATIO * path.stat().st_size)
         with gzip.open(path) if packed else path.open("rb") as stream:
-            found = stream.read(_CHUNK if most < 0 else most)
-            # Zeros are no table, and a small file can unpack to any number of them.
-            zeros = packed and b"\0" in found and not found.startswith(b"PAR1")
-            if most < 0 and not zeros:
-                limit = max(_ANY_RATIO, _RATIO * path.stat().st_size) if packed else None
-                found = _rest(stream, found, path, limit)
+            data = stream.read(CHUNK_BYTES if packed and most < 0 else most)
+            # Zeros are not a table, and a small file can unpack to any number of them.
+            if packed and most < 0 and (b"\0" not in data or data.startswith(b"PAR1")):
+                parts, size = [data], len(data)
+                while size <= limit and parts[-1]:
+                    parts.append(stream.read(CHUNK_BYTES))
+                    size += len(parts[-1])
+                data = b"".join(parts)
     except EOFError as error:
         raise UsageError(f"{path} is cut off: its gzip data end too early.") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise UsageError(f"{path} is damaged: its gzip data are wrong ({error}).") from error
     except OSError as error:
         raise UsageError(f"Cannot read {path}: {error.strerror or error}.") from error
-    if not found:
+    if packed and len(data) > limit:
+        raise UsageError(
+            f"{path} unpacks to more than {limit:,} bytes, over {UNPACKED_RATIO} times its "
+            "size. If this is intended, unpack the file first and pass the unpacked one."
+        )
+    if not data:
         raise UsageError(f"{path} is empty.")
-    return found
+    return data
 
 
-def _rest(stream: BufferedIOBase, start: bytes, path: Path, limit: int | None) -> bytes:
-    """The start and all that follows, unless it is more than the limit."""
-    if limit is None:
-        return start + stream.read()
-    parts, size = [start], len(start)
-    while part := stream.read(_CHUNK):
-        parts.append(part)
-        size += len(part)
-        if size > limit:
-            raise UsageError(
-                f"{path} unpacks to more than {limit:,} bytes, over {_RATIO} times its size: if "
-                "that is meant, unpack it first and give the unpacked file."
-            )
-    return b"".join(parts)
+def text_contents(path: Path) -> bytes:
+    """Read all bytes of a file that must be UTF-8."""
+    data = contents(path)
+    fault = encoding_fault(data, path)
+    if fault is not None:
+        raise fault
+    return data
 
 
 def encoding_fault(data: bytes, path: Path) -> UsageError | None:
-    """What is wrong with bytes that ought to be UTF-8: which byte, and where; None if nothing."""
+    """Find the first byte that is not UTF-8 text; returns the error, or None if there is none."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return UsageError(f"{path} is in UTF-16, line 1: save it as UTF-8.")
-    zero = data.find(b"\0")
-    if zero >= 0:
-        return UsageError(f"{path}, {_position(data, zero)}: a zero byte; this is not a text file.")
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        return UsageError(
-            f"{path}, {_position(data, error.start)}: the byte 0x{data[error.start]:02X} is not "
-            "UTF-8; save the file as UTF-8 (it may be in Latin-1 or Windows-1252 now)."
-        )
-    return None
-
-
-def _position(data: bytes, at: int) -> str:
-    line = data.count(b"\n", 0, at) + 1
-    start = data.rfind(b"\n", 0, at) + 1
-    return f"line {line}, byte {at - start + 1}"
+    at, what = data.find(b"\0"), "a zero byte; this is not a text file"
+    if at < 0:
+        try:
+            data.decode()
+        except UnicodeDecodeError as error:
+            at = error.start
+            what = (
+                f"the byte 0x{data[at]:02X} is not UTF-8; save the file as UTF-8 (it may be in "
+                "Latin-1 or Windows-1252 now)"
+            )
+        else:
+            return None
+    line, start = data.count(b"\n", 0, at) + 1, data.rfind(b"\n", 0, at) + 1
+    return UsageError(f"{path}, line {line}, byte {at - start + 1}: {what}.")
 
 
 def read_parquet(path: Path) -> Sheet:
-    """All columns of a file; what pandas wrote as a nameless index is called "column 1" and so on.
+    """Read all columns of a Parquet file.
 
-    Values that are not what they claim to be (text that is no UTF-8) are damage as well.
+    The nameless index that pandas writes is called "column 1" and so on. Values that contradict
+    their type, such as text that is not UTF-8, count as damage.
     """
-    import pyarrow as pa
-    from pyarrow import parquet
-
     data = contents(path)
     if not (data.startswith(b"PAR1") and data.endswith(b"PAR1")):
         raise UsageError(f"{path} is cut off or not Parquet: it must start and end with 'PAR1'.")
@@ -164,8 +172,8 @@ def read_parquet(path: Path) -> Sheet:
             for at, name in enumerate(table.column_names)
         ]
     except Exception as error:  # damage shows in many ways: Arrow's errors, OSError, MemoryError
-        said = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{path} is damaged or not Parquet ({said}).") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise UsageError(f"{path} is damaged or not Parquet ({reason}).") from error
     if table.num_rows == 0 or not names:
         raise UsageError(f"{path} has a header but no rows.")
     twice = repeated(names)
@@ -178,3 +186,7 @@ def read_parquet(path: Path) -> Sheet:
         for name, column in zip(names, table.columns, strict=True)
     }
     return Sheet(path, columns, table.num_rows, lambda row: f"row {row + 1}")
+
+
+for _ending in ("parquet", "pq"):
+    FILE_FORMATS.add(_ending, FileFormat("Parquet", read_parquet))

@@ -1,7 +1,7 @@
-"""Graphs as networkx writes them: GraphML and GEXF, which hold everything, and lists of edges.
+"""GraphML, GEXF and edge lists, as networkx writes them.
 
-networkx reads the first two, by the standard library's XML parser; a file that declares entities
-is refused before, since a few lines of them can ask for all memory.
+networkx reads GraphML and GEXF by the standard library's XML parser. A file that declares entities
+is refused before, because a few lines of them can ask for all memory.
 """
 
 from __future__ import annotations
@@ -9,26 +9,24 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kryograph.data.tables.formats import Kind, contents, encoding_fault
-from kryograph.data.tables.sheet import LARGEST_WHOLE, RawGraph, Sheet
+from kryograph.data.tables.formats import FILE_FORMATS, FileFormat, contents, text_contents
+from kryograph.data.tables.sheet import LARGEST_WHOLE, RawGraph, Sheet, text_column
 from kryograph.errors import UsageError
 from kryograph.text import quoted
 
 _WEIGHT = re.compile(r"\{\s*(?:['\"]weight['\"]\s*:\s*([-+.\w]+))?\s*\}")
 
 
-def read_xml(path: Path, kind: Kind) -> RawGraph:
-    """Read GraphML or GEXF, with the nodes' attributes as columns."""
-    data = contents(path)
-    wrong = encoding_fault(data, path)
-    if wrong is not None:
-        raise wrong
+def read_xml(title: str, path: Path) -> RawGraph:
+    """Read a file of the format "GraphML" or "GEXF"; attributes of nodes become columns."""
+    data = text_contents(path)
     declared = re.search(rb"<!\s*(DOCTYPE|ENTITY)", data, re.IGNORECASE)
     if declared:
         line = data.count(b"\n", 0, declared.start()) + 1
@@ -36,30 +34,26 @@ def read_xml(path: Path, kind: Kind) -> RawGraph:
             f"{path}, line {line}: it declares a document type or entities, which no graph needs; "
             "it was not read."
         )
-    networkx = _networkx(path)
-    reader = networkx.read_graphml if kind is Kind.GRAPHML else networkx.read_gexf
-    return _networkx_raw_graph(_read(reader, data, path, kind.value), path)
-
-
-def _networkx(path: Path) -> Any:
     try:
         import networkx
     except ImportError as error:  # pragma: no cover
         raise UsageError(f"{path} needs networkx: pip install networkx.") from error
-    return networkx
-
-
-def _read(reader: Callable[[io.BytesIO], Any], data: bytes, path: Path, kind: str) -> Any:
     try:
-        return reader(io.BytesIO(data))
-    except Exception as error:  # whatever a wrong file makes the parser stumble over
+        graph = getattr(networkx, f"read_{title.lower()}")(io.BytesIO(data))
+    except Exception as error:  # the parser raises all kinds of errors for damaged files
         position = getattr(error, "position", None)
         where = f", line {position[0]}, column {position[1] + 1}" if position else ""
-        said = (str(error).splitlines() or [""])[0] or type(error).__name__
-        raise UsageError(f"{path}{where}: it is damaged or not {kind} ({said}).") from error
+        reason = (str(error).splitlines() or [""])[0] or type(error).__name__
+        raise UsageError(f"{path}{where}: it is damaged or not {title} ({reason}).") from error
+    return from_networkx_graph(graph, path)
 
 
-def _networkx_raw_graph(graph: Any, path: Path) -> RawGraph:
+for _title in ("GraphML", "GEXF"):
+    FILE_FORMATS.add(_title.lower(), FileFormat(_title, partial(read_xml, _title), whole=True))
+
+
+def from_networkx_graph(graph: Any, path: Path) -> RawGraph:
+    """Convert a networkx graph that was read from `path`; attributes of nodes become columns."""
     nodes = list(graph.nodes)
     ids = tuple(str(node).strip() for node in nodes)
     if not ids:
@@ -75,51 +69,38 @@ def _networkx_raw_graph(graph: Any, path: Path) -> RawGraph:
     weights = None
     if any("weight" in data for _, _, data in edges):
         weights = np.array([_weight(u, v, data, path) for u, v, data in edges])
-
-    def place(row: int) -> str:
-        return f"node {quoted(ids[row])}"
-
-    sheet = Sheet(path, _attributes(graph), len(ids), place)
+    sheet = Sheet(path, _attributes(graph), len(ids), lambda row: f"node {quoted(ids[row])}")
     return RawGraph(ids, pairs.T, weights, sheet)
 
 
 def _weight(u: object, v: object, data: Mapping[str, Any], path: Path) -> float:
-    given = data.get("weight", 1.0)
+    value = data.get("weight", 1.0)
     try:
-        weight = float(given)
+        weight = float(value)
     except (TypeError, ValueError):
         weight = float("nan")
     if not 1 / LARGEST_WHOLE <= weight <= LARGEST_WHOLE:
         raise UsageError(
-            f"{path}, edge {quoted(u)} – {quoted(v)}, column 'weight': {quoted(given)} is not a "
+            f"{path}, edge {quoted(u)} – {quoted(v)}, column 'weight': {quoted(value)} is not a "
             "positive number."
         )
     return weight
 
 
 def _attributes(graph: Any) -> dict[str, Any]:
-    """The nodes' attributes as columns of text; where a node lacks one the cell is empty.
+    """Attributes of the nodes as columns of text; the cell of a node that lacks one is empty.
 
-    What GEXF knows of each node beside its attributes (its label, its place in a picture) is left
-    out unless it says more than the id.
+    What GEXF adds to each node (its label, its position in a drawing) is left out, except a label
+    that differs from the id.
     """
-    import pyarrow as pa
-
     cells: dict[str, list[str]] = {}
     for row, (node, data) in enumerate(graph.nodes(data=True)):
         for name, value in data.items():
             if isinstance(value, (dict, list)) or (name == "label" and str(value) == str(node)):
                 continue
             column = cells.setdefault(str(name), [""] * len(graph))
-            column[row] = "" if value is None else _utf8(value)
-    return {
-        name: pa.chunked_array([pa.array(column, type=pa.string())])
-        for name, column in cells.items()
-    }
-
-
-def _utf8(value: object) -> str:
-    return str(value).encode(errors="replace").decode()
+            column[row] = "" if value is None else str(value).encode(errors="replace").decode()
+    return {name: text_column(column) for name, column in cells.items()}
 
 
 def is_edge_list(path: Path) -> bool:
@@ -130,15 +111,9 @@ def is_edge_list(path: Path) -> bool:
 
 
 def read_edge_list(path: Path) -> Sheet:
-    """Read such a list: on each line two nodes and, in braces, what is known of the edge."""
-    import pyarrow as pa
-
-    data = contents(path)
-    wrong = encoding_fault(data, path)
-    if wrong is not None:
-        raise wrong
+    """Read a list of edges: two nodes on each line, then the attributes of the edge in braces."""
     rows: list[tuple[int, str, str, str]] = []
-    for at, line in enumerate(data.decode("utf-8-sig").splitlines()):
+    for at, line in enumerate(text_contents(path).decode("utf-8-sig").splitlines()):
         cells = line.split("#", 1)[0].split(None, 2)
         if len(cells) == 1:
             raise UsageError(f"{path}, line {at + 1}, column 1: an edge has two ends.")
@@ -149,19 +124,18 @@ def read_edge_list(path: Path) -> Sheet:
     columns = {"source": sources, "target": targets}
     if set(weights) != {"1"}:
         columns["weight"] = weights
-    arrays = {name: pa.chunked_array([pa.array(cells)]) for name, cells in columns.items()}
+    arrays = {name: text_column(cells) for name, cells in columns.items()}
     return Sheet(path, arrays, len(rows), lambda row: f"line {lines[row]}")
 
 
 def _edge_weight(attributes: str, path: Path, line: int) -> str:
-    """The weight, as it is written; 1 if there is none."""
+    """Return the weight of an edge as it is written; "1" if the attributes have none."""
     simple = _WEIGHT.fullmatch(attributes)
     if simple:
         return simple[1] or "1"
     try:
-        found = ast.literal_eval(attributes)
-        return str(found.get("weight", 1))
-    except Exception as error:  # whatever Python's parser makes of it
+        return str(ast.literal_eval(attributes).get("weight", 1))
+    except Exception as error:  # Python's parser raises all kinds of errors
         raise UsageError(
             f"{path}, line {line}, column 3: {quoted(attributes)} is not a dictionary of Python."
         ) from error

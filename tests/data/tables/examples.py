@@ -1,0 +1,90 @@
+"""Small tables for the tests of this folder, and functions that read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from kryograph.data.tables import Tables, read_tables
+from kryograph.data.tables.recipe import Recipe, learn
+from kryograph.data.tables.sheet import Sheet
+from kryograph.errors import UsageError
+from kryograph.graph import Features
+from kryograph.text import ignore_progress
+
+EDGES = "source,target,weight\na,b,1\nb,c,2.5\nc,d,1\n"
+NODES = "id,age,colour,title,topic\na,1,red,one two,x\nb,2,blue,two three,\nc,,red,,y\nd,4,,four,\n"
+
+
+def read(
+    folder: Path, edges: bytes | str | None, nodes: bytes | str | None, **how: object
+) -> Tables:
+    paths: list[Path | None] = []
+    for name, content in (("edges.csv", edges), ("nodes.csv", nodes)):
+        path = folder / name
+        if content is not None:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        paths.append(None if content is None else path)
+    return read_tables(*paths, **{"label": None, **how})  # type: ignore[arg-type]
+
+
+def read_people(
+    folder: Path, edges: bytes | str | None, nodes: bytes | str | None, **how: object
+) -> Tables:
+    """Read tables like `EDGES` and `NODES`: the labels are topics, the titles are text."""
+    columns: dict[str, object] = {} if nodes is None else {"label": "topic", "text": ["title"]}
+    return read(folder, edges, nodes, **{**columns, **how})
+
+
+def sentence(
+    folder: Path, edges: str | bytes | None, nodes: str | bytes | None, **how: object
+) -> str:
+    with pytest.raises(UsageError) as raised:
+        read_people(folder, edges, nodes, **how)
+    said = str(raised.value)
+    assert "\n" not in said
+    assert said.endswith((".", "?"))
+    return said
+
+
+def pairs(tables: Tables) -> list[tuple[str, str]]:
+    """The edges by name, each in alphabetical order."""
+    names = tables.graph.names
+    assert names is not None
+    upper = sp.triu(tables.graph.adjacency).tocoo()
+    return sorted(
+        (min(names[a], names[b]), max(names[a], names[b]))
+        for a, b in zip(upper.row, upper.col, strict=True)
+    )
+
+
+def sheet(**columns: list[str]) -> Sheet:
+    rows = len(next(iter(columns.values())))
+    arrays = {name: pa.chunked_array([pa.array(cells)]) for name, cells in columns.items()}
+    return Sheet(Path("nodes.csv"), arrays, rows, lambda row: f"line {row + 2}")
+
+
+def learned(
+    table: Sheet, text: tuple[str, ...] = ()
+) -> tuple[Recipe, npt.NDArray[np.floating], list[str]]:
+    ids = [str(row) for row in range(table.rows)]
+    columns, features, notes = learn(
+        table, ids, id=None, label=None, text=text, ignore=(), progress=ignore_progress
+    )
+    return columns, dense(features), notes
+
+
+def dense(features: Features) -> npt.NDArray[np.floating]:
+    return features.toarray() if isinstance(features, sp.csr_array) else features
+
+
+def words(rows: int, width: int, density: float = 0.2) -> dict[str, list[str]]:
+    """A bag of words, as columns of text."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(1, 4, (rows, width)) * (rng.random((rows, width)) < density)
+    return {f"w{at}": [str(cell) for cell in counts[:, at]] for at in range(width)}
