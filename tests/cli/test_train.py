@@ -107,7 +107,7 @@ def test_json_is_one_object_and_comes_out_the_same_again() -> None:
 
 
 def test_training_on_cora_prints_a_table_and_nothing_else(cora: Dataset, inside: Inside) -> None:
-    out, err = inside("train", "--dataset", "cora", *CHEAP, "--seeds", "2")
+    out, err = inside("train", "--dataset", "cora", *CHEAP, "--seeds", "2", "--jobs", "1")
     lines = [line for line in out.splitlines() if line.strip()]
     assert lines[0].startswith("linear-snowball on cora, split public, validation protocol")
     assert "test accuracy" in lines[-1]
@@ -173,7 +173,7 @@ def test_the_other_options_reach_the_run(citeseer: Dataset, inside: Inside) -> N
 @pytest.mark.slow
 def test_jobs_change_nothing_but_the_threads(inside: Inside) -> None:
     arguments = [*TRAIN, "--seeds", "3", "--json"]
-    one, _ = inside(*arguments)
+    one, _ = inside(*arguments, "--jobs", "1")
     two, err = inside(*arguments, "--jobs", "2")
     alone, spread = timeless(one), timeless(two)
     assert (alone.pop("threads"), spread.pop("threads")) == (torch.get_num_threads(), 1)
