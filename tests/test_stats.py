@@ -77,6 +77,13 @@ def test_wilson_interval_has_a_width_for_all_and_for_none() -> None:
     assert wilson_interval(5, 5)[1] > 0.5
 
 
+def test_wilson_interval_contains_the_share_whatever_is_rounded() -> None:
+    for n in np.linspace(0.3, 40, 4001):  # effective numbers of labels are no whole numbers
+        for right in (0.0, n / 3, n):
+            share, low, high = wilson_interval(right, n)
+            assert 0 <= low <= share <= high <= 1
+
+
 def test_the_maximum_of_few_normals_is_known() -> None:
     known = {1: 0.0, 2: 1 / np.sqrt(np.pi), 3: 1.5 / np.sqrt(np.pi)}
     assert {n: expected_maximum(n) for n in known} == pytest.approx(known, abs=1e-9)

@@ -100,16 +100,18 @@ def tempered(probabilities: npt.NDArray[np.float64], temperature: float) -> npt.
 
 
 def wilson_interval(right: float, n: float) -> tuple[float, float, float]:
-    """Share `right / n` and the ends of its 95 % interval by Wilson's score.
+    """Share `right / n` and the ends of its 95 % interval by Wilson's score, which contains it.
 
     >>> [round(value, 3) for value in wilson_interval(8, 10)]
     [0.8, 0.49, 0.943]
     """
     z = 1.959964
-    share = right / n
+    share = min(max(right / n, 0.0), 1.0)
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return share, max(float(centre - half), 0.0), min(float(centre + half), 1.0)
+    # Rounding may put an end of the interval beyond a share of 0 or 1.
+    low, high = min(float(centre - half), share), max(float(centre + half), share)
+    return share, max(low, 0.0), min(high, 1.0)
 
 
 def student_half_width(std: float, n: int) -> float:
