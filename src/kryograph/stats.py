@@ -106,7 +106,7 @@ def wilson_interval(right: float, n: float) -> tuple[float, float, float]:
     [0.8, 0.49, 0.943]
     """
     z = 1.959964
-    share = min(max(right / n, 0.0), 1.0)
+    share = min(max(float(right / n), 0.0), 1.0)
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     # Rounding may put an end of the interval beyond a share of 0 or 1.
