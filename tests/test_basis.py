@@ -376,3 +376,13 @@ def test_constant_features_of_another_graph_have_columns_of_the_same_meaning() -
     fitted.rows("hops")
     other = Basis(Graph(graph.adjacency, np.full((8, 2), 3.0)), fitted.state)
     assert other.rows("hops").shape == (8, 6)
+
+
+def test_eigenvectors_of_equal_components_are_eigenvectors() -> None:
+    """Twenty stars of four sizes: few different eigenvalues, so that ARPACK may give up."""
+    graph = toy.disjoint(*[toy.star(4 + k % 4) for k in range(20)])
+    vectors = Basis(graph).eigenvectors("sym", 16).astype(np.float64)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(16), atol=1e-5)
+    images = operator(graph, "sym").matrix @ vectors
+    values = (images * vectors).sum(axis=0)
+    np.testing.assert_allclose(images, values * vectors, atol=1e-5)

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
@@ -63,6 +63,9 @@ MAX_TWO_HOP_ENTRIES = 3e7
 EIGENVECTOR_WORK, LEAST_RESTARTS = 2 * 10**8, 20
 """Edges that may be passed in search of eigenvectors, times the products of a restart; in a large
 random graph eigenvalues are so close to each other that the search would take minutes."""
+
+MAX_DENSE_NODES = 3000
+"""Largest graph whose eigenvectors are computed densely if ARPACK fails."""
 
 ARPACK_TAKES_RNG = "rng" in inspect.signature(eigsh).parameters
 """Whether `eigsh` can be told its random numbers; since SciPy 1.17."""
@@ -219,13 +222,16 @@ class Basis:
         # components). Before SciPy 1.17 these draws differ from call to call.
         draws = {"rng": np.random.default_rng(0)} if ARPACK_TAKES_RNG else {}
         restarts = max(LEAST_RESTARTS, EIGENVECTOR_WORK // (matrix.nnz + n))
+        matrix = matrix.astype(np.float64)
         try:
-            values, columns = eigsh(
-                matrix.astype(np.float64), kept, which="LM", v0=start, maxiter=restarts, **draws
-            )
+            values, columns = eigsh(matrix, kept, which="LM", v0=start, maxiter=restarts, **draws)
         except ArpackNoConvergence as error:  # those that are not found in time stay zero
             values, columns = error.eigenvalues, error.eigenvectors
-        columns = columns[:, np.argsort(-abs(values), kind="stable")]
+        except ArpackError:  # many equal eigenvalues: ARPACK runs out of directions
+            if n > MAX_DENSE_NODES:
+                return vectors
+            values, columns = np.linalg.eigh(matrix.toarray())
+        columns = columns[:, np.argsort(-abs(values), kind="stable")[:kept]]
         signs = np.where((columns**3).sum(axis=0) < 0, -1.0, 1.0)
         vectors[:, : columns.shape[1]] = columns * signs
         return vectors
