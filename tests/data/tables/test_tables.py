@@ -34,9 +34,12 @@ def test_classes_are_sorted_as_numbers_if_they_are(tmp_path: Path) -> None:
 
 
 def test_a_label_that_looks_like_none_is_noted(tmp_path: Path) -> None:
-    tables = read(tmp_path, None, "id,y\n1,x\n2,NA\n", label="y")
-    assert tables.classes == ("NA", "x")
-    assert any("'NA' counts as a class" in note for note in tables.notes)
+    nodes = "id,y\n1,x\n2,?\n3,NA\n"
+    tables = read(tmp_path, None, nodes, label="y")
+    assert tables.classes == ("?", "x")
+    assert any("'?' counts as a class" in note for note in tables.notes)
+    assert read(tmp_path, None, nodes, label="y", unknown_label=["?"]).classes == ("x",)
+    assert read(tmp_path, None, nodes, label="y", missing=["?"]).classes == ("NA", "x")
 
 
 def test_what_was_done_to_the_edges_is_noted(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from kryograph.data.tables.feature_blocks import (
     stack_columns,
 )
 from kryograph.data.tables.node_table import NodeTable
+from kryograph.data.tables.options import Reading
 from kryograph.data.tables.sheet import Sheet
 from kryograph.errors import UsageError
 from kryograph.features import ROW_LENGTH
@@ -46,6 +47,8 @@ class Recipe:
     """Factor of each scaled block."""
     ignored: tuple[str, ...]
     """Columns that are not used."""
+    reading: Reading | None = None
+    """How the tables were read; None if the features were not made of tables."""
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -67,6 +70,7 @@ class Recipe:
             **values,
             "factors": list(self.factors),
             "ignored": list(self.ignored),
+            "reading": None if self.reading is None else self.reading.to_json(),
         }
 
     @classmethod
@@ -81,6 +85,7 @@ class Recipe:
                 blocks=tuple(kind.from_json(value) for kind in FEATURE_BLOCKS),
                 factors=parse_floats(value["factors"]),
                 ignored=parse_names(value["ignored"]),
+                reading=None if value["reading"] is None else Reading.from_json(value["reading"]),
             )
             if len(recipe.factors) != sum(block.scaled for block in recipe.blocks):
                 raise ValueError("its factors do not match")
