@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from pyarrow import parquet
 
 from kryograph.data.tables.roles import plain
-from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
 from tests.data.tables.examples import EDGES, NODES, pairs, read, read_people, sentence
 

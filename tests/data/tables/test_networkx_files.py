@@ -126,7 +126,7 @@ def test_bad_values_in_graphml_are_found_at_their_node(tmp_path: Path) -> None:
     graph.edges["ann", "bob"]["weight"] = -2.0
     nx.write_graphml(graph, path)
     with pytest.raises(
-        UsageError, match=r"edge 'ann' – 'bob', column 'weight': '-2.0' is not a number of 0"
+        UsageError, match=r"edge 'ann' – 'bob', column 'weight': '-2.0' is not a number"
     ):
         read_tables(path, None, label="topic")
     nx.write_graphml(example(), path)

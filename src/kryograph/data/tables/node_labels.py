@@ -60,7 +60,7 @@ def find_labels(parts: GraphParts, table: Table | RawGraph | None, session: Sess
     if result.column is not None and result.sheet is not None:
         with session.faults.collected(str(result.sheet.path)):
             result.labels = read_labels(result.sheet, result.column, session.options)
-            if session.recipe is None:
+            if session.recipe is None and not session.as_dataset:
                 session.notes += result.labels.notes
     if result.labels.numbers.size != parts.nodes.sheet.rows:
         numbers = np.full(parts.nodes.sheet.rows, UNKNOWN)
