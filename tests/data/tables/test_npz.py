@@ -13,6 +13,7 @@ from kryograph.data.tables import npz, read_tables
 from kryograph.data.tables.sheet import RawGraph
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
+from tests.data.tables.examples import block
 
 ADJACENCY = sp.csr_array(np.array([[0, 2.0, 0], [2.0, 0, 1], [0, 0, 0]]))
 ATTRIBUTES = sp.csr_array(np.array([[1.0, 0], [0, 3], [0, 0]]))
@@ -65,7 +66,7 @@ def test_the_form_of_csr_pieces(tmp_path: Path) -> None:
     assert tables.graph.names == ("0", "1", "2")
     assert tables.labels.tolist() == [1, 0, UNKNOWN]
     assert tables.classes == ("0", "1")
-    assert tables.columns.to_json()["numbers"] == ["0", "1"]
+    assert block(tables.columns, "numbers")["names"] == ["0", "1"]
     assert isinstance(npz.read_npz(tmp_path / "graph.npz"), RawGraph)
 
 
@@ -80,7 +81,7 @@ def test_the_form_of_listed_edges(tmp_path: Path) -> None:
     tables = read_tables(saved(tmp_path, listed()), None, label=None)
     assert tables.graph.edges == 2
     assert tables.labels.tolist() == [0, 1, 1]
-    assert tables.columns.to_json()["means"] == [3.0, pytest.approx(8 / 3)]
+    assert block(tables.columns, "numbers")["means"] == [3.0, pytest.approx(8 / 3)]
     assert any("masks" in note and "all its labels were kept" in note for note in tables.notes)
     turned = read_tables(
         saved(tmp_path, listed(edges=np.array([[0, 1, 1], [1, 2, 0]]))), None, label=None

@@ -26,7 +26,7 @@ from kryograph.data.tables.delimited import CsvTable
 from kryograph.data.tables.formats import FILE_FORMATS, FileFormat, contents, format_of
 from kryograph.data.tables.matching import ColumnRequest, read_two_tables
 from kryograph.data.tables.networkx_files import from_networkx_graph
-from kryograph.data.tables.node_table import distinct, too_many
+from kryograph.data.tables.node_table import distinct, recognise_kinds, too_many
 from kryograph.data.tables.npz import ArrayGraph, read_arrays
 from kryograph.data.tables.recipe import Recipe, learn
 from kryograph.data.tables.roles import LABEL, by_name, spare_ids
@@ -122,13 +122,16 @@ def read_tables(
         notes += [
             f"The column {quoted(name)} only names the nodes and was ignored." for name in spare
         ]
+        unused = {*ignore, *spare} - {raw.id, label, *text}
+        used = [name for name in sheet.names if name not in {raw.id, label, *unused}]
         columns, features, feature_notes = learn(
             sheet,
             raw.ids,
             id=raw.id,
             label=label,
-            text=list(dict.fromkeys(text)),
-            ignore={*ignore, *spare} - {raw.id, label, *text},
+            kinds=recognise_kinds(sheet, used, text, progress),
+            edges=None,
+            unused=unused,
             progress=progress,
         )
     else:
