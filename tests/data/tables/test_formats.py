@@ -30,7 +30,7 @@ from kryograph.data.tables.formats import (
 )
 from kryograph.errors import UsageError
 from kryograph.registry import Registry
-from tests.data.tables.examples import EDGES, NODES
+from tests.data.tables.examples import EDGES, NODES, block
 
 
 def test_other_types_of_parquet(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_other_types_of_parquet(tmp_path: Path) -> None:
     parquet.write_table(table, path)
     assert read_parquet(path).rows == 2
     tables = read_tables(None, path, label=None)
-    assert tables.columns.to_json()["numbers"] == ["price"]
+    assert block(tables.columns, "numbers")["names"] == ["price"]
     uses = {line.column: (line.use, line.detail) for line in tables.plan.lines}
     assert uses == {
         "id": ("id", "by its name"),

@@ -9,6 +9,7 @@ from kryograph.data.tables import Tables, read_tables
 from kryograph.data.tables.networkx_files import is_edge_list, read_edge_list
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
+from tests.data.tables.examples import block
 
 
 def example() -> nx.Graph:
@@ -32,9 +33,9 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
 def test_a_file_brings_everything_with_it(tables: Tables) -> None:
     assert tables.graph.names == ("ann", "bob", "cem")
     assert tables.graph.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
-    assert tables.columns.to_json()["numbers"] == ["age"]
-    assert tables.columns.to_json()["means"] == [pytest.approx(40.1666667)]
-    assert tables.columns.to_json()["categories"] == [["colour", ["blue", "red"]]]
+    assert block(tables.columns, "numbers")["names"] == ["age"]
+    assert block(tables.columns, "numbers")["means"] == [pytest.approx(40.1666667)]
+    assert block(tables.columns, "categories")["values"] == [["colour", ["blue", "red"]]]
     assert tables.labels.tolist() == [0, UNKNOWN, 1]
 
 

@@ -13,6 +13,7 @@ from kryograph.data.tables import npz, read_tables
 from kryograph.data.tables.sheet import RawGraph
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
+from tests.data.tables.examples import block
 
 ADJACENCY = sp.csr_array(np.array([[0, 2.0, 0], [2.0, 0, 1], [0, 0, 0]]))
 ATTRIBUTES = sp.csr_array(np.array([[1.0, 0], [0, 3], [0, 0]]))
@@ -65,7 +66,7 @@ def test_the_form_of_csr_pieces(tmp_path: Path) -> None:
     assert tables.graph.names == ("0", "1", "2")
     assert tables.labels.tolist() == [1, 0, UNKNOWN]
     assert tables.classes == ("0", "1")
-    assert tables.columns.to_json()["numbers"] == ["0", "1"]
+    assert block(tables.columns, "numbers")["names"] == ["0", "1"]
     assert isinstance(npz.read_npz(tmp_path / "graph.npz"), RawGraph)
 
 
@@ -81,6 +82,7 @@ def test_the_form_of_listed_edges(tmp_path: Path) -> None:
     assert tables.graph.edges == 2
     assert tables.labels.tolist() == [0, UNKNOWN, UNKNOWN]
     assert tables.classes == ("0",)
+    assert block(tables.columns, "numbers")["means"] == [3.0, pytest.approx(8 / 3)]
     assert any("labels of its other nodes were not read" in note for note in tables.notes)
     whole = read_tables(tmp_path / "graph.npz", as_dataset=True)
     assert whole.labels.tolist() == [0, 1, 1]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.tables.examples import (
+    block,
     pairs,
     read,
 )
@@ -90,13 +91,13 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
     tables = read(tmp_path, "2,3\n3,4\n", "2,5,x\n3,6,\n4,3,y\n", label="3")
     assert tables.graph.names == ("2", "3", "4")
     assert tables.classes == ("x", "y")
-    assert tables.columns.to_json()["numbers"] == ["2"]
+    assert block(tables.columns, "numbers")["names"] == ["2"]
 
 
 def test_a_counting_column_without_a_name_is_no_feature(tmp_path: Path) -> None:
     tables = read(tmp_path, None, ",id,x\n0,a,5\n1,b,7\n")
-    assert tables.columns.to_json()["numbers"] == ["x"]
-    assert tables.columns.ignored == ("column 1",)
+    assert block(tables.columns, "numbers")["names"] == ["x"]
+    assert tables.columns.unused == ("column 1",)
 
 
 def test_a_second_column_of_ids_is_no_feature(tmp_path: Path) -> None:

@@ -15,13 +15,12 @@ import pyarrow.compute as pc
 
 from kryograph.data.tables.dates import ambiguity, convert_dates, is_ambiguous, is_dates
 from kryograph.data.tables.faults import Faults
-from kryograph.data.tables.node_table import distinct, too_many
+from kryograph.data.tables.node_table import categories, distinct, too_many
 from kryograph.data.tables.options import TableOptions
 from kryograph.data.tables.roles import is_id_name, is_row_number
 from kryograph.data.tables.sheet import NumberColumn, Sheet, is_text
 from kryograph.data.tables.vectors import convert_vectors, is_vectors
-from kryograph.errors import UsageError
-from kryograph.text import plural, quoted
+from kryograph.text import plural
 
 TEXT_WORDS = 4
 """Mean number of words of a cell from which on a column is text."""
@@ -121,11 +120,7 @@ def _words(sheet: Sheet, name: str, kind: str | None) -> ColumnKind:
         detail = plural(values, "value") + (f", {empty:,} empty" if empty else "")
         return ColumnKind("category", detail)
     if kind == "category":
-        raise UsageError(
-            f"{sheet.path}, column {quoted(name)}: it has {values:,} different values, more than "
-            f"{too_many(sheet):,}, too many for categories; read it as text with --text {name}, or "
-            f"leave it out with --ignore {name}."
-        )
+        categories(sheet, name)  # raises the error
     if words >= TEXT_WORDS or values <= filled / 2:
         return ColumnKind("text", f"{values:,} different values")
     reason = f"{values:,} different values; --text {name} reads them as text"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from kryograph.data.tables.edge_features import EdgeAttributes
 from kryograph.data.tables.faults import Faults
 from kryograph.data.tables.kinds import ColumnKind, recognise_columns
 from kryograph.data.tables.labels import likely_unknown
@@ -273,20 +274,14 @@ def _features(
     """Make the features: learn a recipe, or apply that of a model. Also returns notes."""
     sheet, ids = parts.nodes.sheet, parts.nodes.names
     if session.recipe is not None:
-        features, notes = session.recipe.apply(sheet, ids, session.progress)
+        known = None
+        if parts.edges is not None:
+            known = EdgeAttributes(parts.pairs, parts.edges, {})
+        features, notes = session.recipe.apply(sheet, ids, session.progress, known)
         return session.recipe, features, notes
     used = {name: column.kind for name, column in kinds.items() if column.kind is not None}
     used_edges = {n: column.kind for n, column in edge_kinds.items() if column.kind is not None}
     unused = [name for name in sheet.names if name not in used]
-    recipe, features, notes = learn(
-        sheet,
-        ids,
-        id=parts.id,
-        label=node_labels.column,
-        text=[name for name, kind in used.items() if kind == "text"],
-        ignore=set(unused) - {parts.id, node_labels.column},
-        progress=session.progress,
-    )
     options = session.options
     weight = NO_WEIGHT
     if parts.tables:
@@ -304,7 +299,20 @@ def _features(
         text=(),
         vector=(),
     )
-    return replace(recipe, reading=Reading(options, used, used_edges)), features, notes
+    attributes = None
+    if parts.edges is not None and used_edges:
+        attributes = EdgeAttributes(parts.pairs, parts.edges, used_edges)
+    return learn(
+        sheet,
+        ids,
+        id=parts.id,
+        label=node_labels.column,
+        kinds=used,
+        edges=attributes,
+        unused=set(unused) - {parts.id, node_labels.column},
+        progress=session.progress,
+        reading=Reading(options, used, used_edges),
+    )
 
 
 def _repeat(session: Session, parts: GraphParts) -> str:
