@@ -94,7 +94,7 @@ def _share(sheet: Sheet, name: str, pattern: str) -> bool:
 
 
 def _reordered(cells: Any, order: str) -> Any:
-    """Write 31/12/2024 as 2024-12-31."""
+    """Spell dates such as 31/12/2024 as 2024-12-31."""
     numbers = ("2", "1") if order == "day-first" else ("1", "2")
     padded = pc.replace_substring_regex(cells, r"^(\d)([./-])", r"0\1\2")
     padded = pc.replace_substring_regex(padded, r"^(\d\d)([./-])(\d)([./-])", r"\1\g<2>0\3\4")

@@ -55,7 +55,7 @@ def edge_sheet(
     return table.sheet(header)
 
 
-def read_edge_table(
+def read_ends(
     sheet: Sheet, options: TableOptions, ids: Any | None, faults: Faults
 ) -> EdgeTable | None:
     """Read the ends and weights of a table of edges; None if it has no ends, which is a fault."""

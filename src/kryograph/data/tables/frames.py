@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from kryograph.data.tables.arrow_files import numbered_row, sheet_of_arrow
 from kryograph.data.tables.networkx_files import from_networkx_graph
 from kryograph.data.tables.npz import feature_columns
-from kryograph.data.tables.pyg import from_pyg_data
+from kryograph.data.tables.pyg_data import from_pyg_data
 from kryograph.data.tables.sheet import Floats, RawGraph, Sheet
 from kryograph.errors import UsageError
 from kryograph.features import is_identity
@@ -63,7 +63,7 @@ def open_object(value: object, name: str, *, alone: bool) -> Path | Sheet | RawG
 
 
 def _of_stream(value: Any, title: str) -> Sheet:
-    """Read an Arrow stream."""
+    """Read all rows of an object with an Arrow stream."""
     try:
         table = pa.table(value)
     except (pa.ArrowException, TypeError, ValueError) as error:

@@ -134,7 +134,7 @@ def _has_names_type(sheet: Sheet, name: str) -> bool:
 
 
 def _empty(sheet: Sheet, name: str) -> int:
-    """Number of empty cells."""
+    """Count the empty cells of a column."""
     column = sheet.columns[name]
     if isinstance(column, NumberColumn):
         return int(column.missing.size)

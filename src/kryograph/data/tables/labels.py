@@ -32,7 +32,7 @@ NOT_KNOWN = {"na", "n/a", "nan", "null", "none", "?", "-", "unknown", "unlabeled
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Labels of all nodes."""
+    """Labels of all nodes, as numbers, and the names of the classes."""
 
     numbers: Indices
     """N class numbers, `UNKNOWN` where the label is not known."""

@@ -41,7 +41,7 @@ class NodeIds:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Ids as text."""
+        """Return the ids as text, in order."""
         return tuple(self.ids.to_pylist())
 
 

@@ -6,7 +6,7 @@ They are plain data, stored with a model, so that `predict` reads tables as `fit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from kryograph.errors import UsageError, unknown
@@ -127,15 +127,21 @@ class TableOptions:
 
     def over(self, base: TableOptions) -> TableOptions:
         """Return these options, with those of `base` where nothing is said."""
-        mine = {name: value for name, value in vars(self).items() if value not in (None, ())}
-        return TableOptions(**{**vars(base), **mine})
+        return TableOptions(**{**vars(base), **self._named_options()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the options that say something, as text, lists and truth values."""
         return {
             name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-            if value not in (None, ())
+            for name, value in self._named_options().items()
+        }
+
+    def _named_options(self) -> dict[str, Any]:
+        """Options that say something; no word at all is something for `missing`."""
+        return {
+            name: value
+            for name, value in vars(self).items()
+            if value is not None and (value != () or name == "missing")
         }
 
     @classmethod

@@ -16,7 +16,7 @@ from kryograph.data.tables.edge_tables import (
     edge_sheet,
     joined_tables,
     match_edges,
-    read_edge_table,
+    read_ends,
 )
 from kryograph.data.tables.matching import NodeIds, nodes_of_edges, read_ids
 from kryograph.data.tables.opening import Session, Table
@@ -87,7 +87,7 @@ def match_tables(
         with session.faults.collected(str(edge_table.path)):
             sheet = edge_sheet(edge_table, ids, session.options, session.notes)
             sheet.missing = session.options.missing_words
-            read = read_edge_table(sheet, session.options_for(sheet), ids, session.faults)
+            read = read_ends(sheet, session.options_for(sheet), ids, session.faults)
             known += [] if read is None else [read]
     if not known or len(known) < len(edge_tables or ()):
         return parts

@@ -24,7 +24,7 @@ MOST_ALIKE = 5
 
 @dataclass(frozen=True)
 class PlanLine:
-    """What became of one column."""
+    """Use of one column of a table, or the reason why it has none."""
 
     table: str
     """Name of the file, or of the object that was passed."""

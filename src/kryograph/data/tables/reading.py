@@ -88,7 +88,8 @@ def read_tables(
     node_labels = find_labels(parts, label_table, session)
     _check_names(session, parts, label_table)
     node_kinds, edge_kinds = _recognise(session, parts, node_labels)
-    _plan_edges(session.plan, parts, edge_kinds, session.options)
+    rule = _repeat(session, parts)
+    _plan_edges(session.plan, parts, edge_kinds, session.options, rule)
     _plan_nodes(session.plan, parts, node_kinds, node_labels)
     session.plan.lines += node_labels.lines
     session.faults.raise_if_any(session.plan)
@@ -215,10 +216,16 @@ def _edge_roles(columns: EdgeColumns) -> dict[str, str]:
 
 
 def _plan_edges(
-    plan: Plan, parts: GraphParts, kinds: Mapping[str, ColumnKind], options: TableOptions
+    plan: Plan,
+    parts: GraphParts,
+    kinds: Mapping[str, ColumnKind],
+    options: TableOptions,
+    rule: str,
 ) -> None:
-    """Add the columns of the tables of edges to the plan, in their order."""
-    rule = options.repeat or ("count" if parts.weights is None else "sum")
+    """Add the columns of the tables of edges to the plan, in their order.
+
+    `rule` is that for repeated edges.
+    """
 
     def add_attribute(title: str, name: str) -> None:
         column = kinds[name]
@@ -316,7 +323,7 @@ def _features(
 
 
 def _repeat(session: Session, parts: GraphParts) -> str:
-    """Rule for repeated edges."""
+    """Find the rule by which repeated edges are merged."""
     default = "max" if session.as_dataset else "count" if parts.weights is None else "sum"
     return session.options.repeat or default
 
