@@ -19,6 +19,7 @@ MODULES = sorted(SRC.rglob("*.py"))
 ORDER = [
     {"errors", "lazy"},
     {"registry", "text", "files", "stats"},
+    {"merging"},
     {"graph"},
     {"sparse"},
     {"features"},
@@ -50,7 +51,9 @@ APART = {
         "features",
         "data.tables",
     },
-    "data.tables": {"errors", "registry", "text", "files", "graph", "sparse", "features"},
+    "data.tables": {
+        *("errors", "registry", "text", "files", "merging", "graph", "sparse", "features"),
+    },
     "labelling": {
         "errors",
         "text",

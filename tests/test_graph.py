@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
-from kryograph.graph import NO_NODES, UNKNOWN, Cleaning, Graph, Split, Task, digest
+from kryograph.graph import NO_NODES, UNKNOWN, Graph, Split, Task, digest
+from kryograph.merging import Cleaning
 
 TRIANGLE = sp.csr_array(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
 

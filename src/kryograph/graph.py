@@ -18,8 +18,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-from kryograph.errors import UsageError
-from kryograph.text import plural
+from kryograph.errors import UsageError, check_known
+from kryograph.merging import REPEAT_RULES, Cleaning, merge_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,28 +34,6 @@ UNKNOWN = -1
 NO_NODES: Indices = np.empty(0, dtype=np.int64)
 """An empty set of nodes."""
 NO_NODES.setflags(write=False)
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """Numbers of the changes that `Graph.from_edges` made to a list of edges.
-
-    Self-loops are removed, entries with the source and target of an earlier one dropped, and the
-    other direction of one-way pairs added. A pair that is listed more than once, in one direction
-    or both, keeps its largest weight.
-    """
-
-    loops: int = 0
-    repeated: int = 0
-    one_way: int = 0
-
-    def __str__(self) -> str:
-        changes = [
-            (self.loops, "self-loop", "removed"),
-            (self.repeated, "repeated edge", "merged"),
-            (self.one_way, "one-way edge", "made two-way"),
-        ]
-        return ", ".join(f"{plural(n, noun)} {verb}" for n, noun, verb in changes if n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +91,12 @@ class Graph:
         weights: npt.ArrayLike | None = None,
         features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
+        repeat: str = "max",
     ) -> Graph:
         """Build the undirected graph of 2 × E node pairs, listed in one direction or both.
 
-        Without `features` the features are the sparse N × N identity.
+        Without `features` the features are the sparse N × N identity. `repeat` is the rule for the
+        weight of pairs that are listed more than once (`kryograph.merging.REPEAT_RULES`).
         """
         pairs = whole_numbers(edges, "Edges")
         if pairs.size == 0:
@@ -137,21 +117,13 @@ class Graph:
             at = wrong[0]
             raise UsageError(f"Edge {at} has weight {values[at]}: weights must be positive.")
 
-        loops = pairs[0] == pairs[1]
-        source, target, values = pairs[0, ~loops], pairs[1, ~loops], values[~loops]
-        # Sorting, because np.unique hashes, which takes seconds for a million edges.
-        directed = int(np.count_nonzero(np.diff(np.sort(source * n + target), prepend=-1)))
-        low, high = np.minimum(source, target), np.maximum(source, target)
-        key, at = np.unique(low * n + high, return_inverse=True)
-        heaviest = np.zeros(key.size)
-        np.maximum.at(heaviest, at, values)
-        half = sp.coo_array((heaviest, (key // n, key % n)), shape=(n, n)).tocsr()
-        repeated, one_way = source.size - directed, 2 * key.size - directed
+        check_known("rule for repeated edges", repeat, REPEAT_RULES)
+        adjacency, cleaning = merge_edges(pairs, values, n, repeat)
         return cls(
-            adjacency=half + half.T,
+            adjacency=adjacency,
             features=sp.eye_array(n, format="csr") if features is None else features,
             names=None if names is None else tuple(names),
-            cleaning=Cleaning(int(loops.sum()), repeated, one_way),
+            cleaning=cleaning,
         )
 
     @classmethod
@@ -179,13 +151,23 @@ class Graph:
         features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
-        """Build the graph of a square matrix of weights; one-way edges are made two-way."""
-        entries = _canonical(adjacency).tocoo()
+        """Build the graph of a square matrix of weights; one-way edges are made two-way.
+
+        Repeated entries are added up, as everywhere in SciPy.
+        """
+        entries = sp.coo_array(adjacency)
         if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
             raise UsageError(f"The adjacency must be square; it is {entries.shape}.")
-        pairs = np.stack([entries.row, entries.col]).astype(np.int64)
-        n = entries.shape[0]
-        return cls.from_edges(pairs, n, weights=entries.data, features=features, names=names)
+        stored = entries.data != 0
+        pairs = np.stack([entries.row[stored], entries.col[stored]]).astype(np.int64)
+        return cls.from_edges(
+            pairs,
+            entries.shape[0],
+            weights=entries.data[stored],
+            features=features,
+            names=names,
+            repeat="sum",
+        )
 
     @classmethod
     def from_networkx(

@@ -12,24 +12,21 @@ from typing import Annotated
 import typer
 
 import kryograph
+from kryograph.cli import table_options
 from kryograph.cli.console import note, print_json, print_table, stages
 from kryograph.cli.options import (
     Coverage,
-    EdgesFile,
-    FitFolder,
     FittedFolder,
-    IdColumn,
     Json,
     ModelFolder,
-    NodesFile,
     Overwrite,
     Seed,
     choice,
     count,
     option,
-    split_commas,
     time_limit,
 )
+from kryograph.cli.table_options import TableFlags, takes_tables
 from kryograph.errors import UsageError
 from kryograph.files import replaced
 from kryograph.lazy import lazy_imports
@@ -47,20 +44,12 @@ POOL_METRICS = ("accuracy", "balanced-accuracy")
 """Choices of the setting `metric` of the pool, which is not imported for the help of a command."""
 
 
+@takes_tables
 def fit(
-    edges: EdgesFile,
-    out: FitFolder,
-    nodes: NodesFile = None,
-    label: Annotated[
-        str | None, option("--label", "COLUMN", "Column of labels; an empty cell is to predict.")
+    flags: TableFlags,
+    out: Annotated[
+        Path | None, option("--out", "FOLDER", "Folder to write; needed unless --check is set.")
     ] = None,
-    text: Annotated[
-        str | None, option("--text", "COLUMNS", "Columns of text: --text title,abstract.")
-    ] = None,
-    ignore: Annotated[
-        str | None, option("--ignore", "COLUMNS", "Columns that are not used, by commas.")
-    ] = None,
-    id_column: IdColumn = None,
     system_name: Annotated[
         str | None, option("--system", "NAME", "Use this system instead of the pool of heads.")
     ] = None,
@@ -108,23 +97,18 @@ def fit(
             "--balanced-labels, --random-labels, --metric and --budget belong to the pool: leave "
             "--system out, or leave them out."
         )
+    if flags.check:
+        check_tables(flags, as_json)
+        return
+    if out is None:
+        raise UsageError("Where are the results to be written? Say --out FOLDER.")
     output.check_fit_output(out, overwrite, folder=True)
     only = None
     if system_name is not None:
         only = [systems.system(system_name, systems.read_pairs(overrides or []))]
     start = time.perf_counter()
     with stages() as stage:
-        read = tables.read_tables(
-            edges,
-            nodes,
-            label=label,
-            text=split_commas(text),
-            ignore=split_commas(ignore),
-            id=id_column,
-            progress=lambda name, share: stage(f"reading {name}", share),
-        )
-        if label is None and not read.classes:
-            raise UsageError(f"Which column of {nodes or edges} has the labels? Say --label NAME.")
+        read = table_options.read(flags, stage)
         tables.check_for_fit(read)
         labelled = labelling.label_nodes(
             read.graph,
@@ -144,7 +128,7 @@ def fit(
         stage("drawing the map", 0.0)
         fitted = labelled.model
         embedding = fitted.embed(labelled.graph)
-        files = " and ".join(path.name for path in (edges, nodes) if path is not None)
+        files = " and ".join(path.name for path in flags.files)
         page = fit_page.PageInfo(
             title=f"{(read.columns.label or 'label').capitalize()} of {labelled.graph.n:,} nodes",
             notes=[f"Read from {files}.", *notes],
@@ -158,7 +142,8 @@ def fit(
     for sentence in notes:
         note(sentence)
     if as_json:
-        print_json(labelled.as_dict() | {"notes": notes, "out": str(out)})
+        plan = read.plan.as_dicts()
+        print_json(labelled.as_dict() | {"plan": plan, "notes": notes, "out": str(out)})
     else:
         _print_fit(labelled)
         for name, content in (
@@ -170,12 +155,27 @@ def fit(
             print(f"  {out / name}  ({content})")
 
 
+def check_tables(flags: TableFlags, as_json: bool, columns: recipe.Recipe | None = None) -> None:
+    """Read the tables and print the plan; a fault is an error. Nothing is trained or predicted."""
+    with stages() as stage:
+        read = table_options.read(flags, stage, columns)
+        if columns is None:
+            tables.check_for_fit(read)
+    for sentence in read.notes:
+        note(sentence)
+    if as_json:
+        print_json({"plan": read.plan.as_dicts(), "notes": list(read.notes)})
+    else:
+        print(f"{plural(read.graph.n, 'node')}, {plural(read.graph.edges, 'edge')}: no fault.")
+
+
+@takes_tables
 def predict(
+    flags: TableFlags,
     model_folder: ModelFolder,
-    edges: EdgesFile,
-    out: Annotated[Path, option("--out", "FILE", "CSV file to write.")],
-    nodes: NodesFile = None,
-    id_column: IdColumn = None,
+    out: Annotated[
+        Path | None, option("--out", "FILE", "CSV file to write; needed unless --check is set.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -183,7 +183,10 @@ def predict(
 
     It may be a new graph, or a larger one than that of the fit.
     """
-    output.check_fit_output(out, overwrite, folder=False)
+    if out is not None:
+        output.check_fit_output(out, overwrite, folder=False)
+    elif not flags.check:
+        raise UsageError("Where are the predictions to be written? Say --out FILE.")
     inside = model_folder / output.MODEL
     fitted = model.Model.load(inside if inside.is_dir() else model_folder)
     calibrated = calibration.Calibration.from_extra(fitted.extra)
@@ -192,15 +195,12 @@ def predict(
             f"The model in {model_folder} does not know how features are made from tables: pass "
             "recipe=tables.columns to label_nodes, or use Model.predict_proba in Python."
         )
+    columns = recipe.Recipe.from_json(fitted.extra["columns"])
+    if flags.check or out is None:
+        check_tables(flags, as_json, columns)
+        return
     with stages() as stage:
-        read = tables.read_tables(
-            edges,
-            nodes,
-            label=None,
-            id=id_column,
-            columns=recipe.Recipe.from_json(fitted.extra["columns"]),
-            progress=lambda name, share: stage(f"reading {name}", share),
-        )
+        read = table_options.read(flags, stage, columns)
         stage("predicting", 0.0)
         probabilities = calibrated.probabilities(fitted.predict_proba(read.graph))
         with replaced(out) as new:
@@ -216,6 +216,7 @@ def predict(
                 "nodes": read.graph.n,
                 "edges": read.graph.edges,
                 "predicted": counts,
+                "plan": read.plan.as_dicts(),
                 "notes": list(read.notes),
                 "out": str(out),
             }

@@ -204,7 +204,6 @@ Json = Annotated[bool, flag("--json", "Print JSON for programs.")]
 Markdown = Annotated[bool, flag("--markdown", "Print Markdown for documents.")]
 Overwrite = Annotated[bool, flag("--overwrite", "Replace the output of an earlier command.")]
 FigureFolder = Annotated[Path, option("--out", "FOLDER", "Folder to write the files into.")]
-FitFolder = Annotated[Path, option("--out", "FOLDER", "Folder to write.")]
 
 # Data sets and splits
 
@@ -335,18 +334,6 @@ ImportedFiles = Annotated[
 
 # A person's own graph
 
-EdgesFile = Annotated[
-    Path,
-    option(
-        "--edges",
-        "FILE",
-        "Table of edges (CSV, TSV, Parquet), or a whole graph (.npz, GraphML, GEXF).",
-        existing_file,
-    ),
-]
-NodesFile = Annotated[
-    Path | None, option("--nodes", "FILE", "Table of nodes: ids, features, labels.", existing_file)
-]
 ModelFolder = Annotated[Path, argument("MODEL", "Model folder of a fit.", existing_folder)]
 FittedFolder = Annotated[Path, argument("FOLDER", "Folder of a fit.", existing_folder)]
 Coverage = Annotated[
@@ -358,7 +345,6 @@ Coverage = Annotated[
         between_0_and_1,
     ),
 ]
-IdColumn = Annotated[str | None, option("--id", "COLUMN", "Column of the node ids.")]
 
 # Figures
 

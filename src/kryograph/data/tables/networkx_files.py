@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kryograph.data.tables.formats import FILE_FORMATS, FileFormat, contents, text_contents
 from kryograph.data.tables.sheet import LARGEST_WHOLE, RawGraph, Sheet, text_column
@@ -52,8 +53,8 @@ for _title in ("GraphML", "GEXF"):
     FILE_FORMATS.add(_title.lower(), FileFormat(_title, partial(read_xml, _title), whole=True))
 
 
-def from_networkx_graph(graph: Any, path: Path) -> RawGraph:
-    """Convert a networkx graph that was read from `path`; attributes of nodes become columns."""
+def from_networkx_graph(graph: Any, path: Path | str) -> RawGraph:
+    """Convert a networkx graph that was read from `path`; attributes become columns."""
     nodes = list(graph.nodes)
     ids = tuple(str(node).strip() for node in nodes)
     if not ids:
@@ -69,38 +70,69 @@ def from_networkx_graph(graph: Any, path: Path) -> RawGraph:
     weights = None
     if any("weight" in data for _, _, data in edges):
         weights = np.array([_weight(u, v, data, path) for u, v, data in edges])
-    sheet = Sheet(path, _attributes(graph), len(ids), lambda row: f"node {quoted(ids[row])}")
-    return RawGraph(ids, pairs.T, weights, sheet)
+    cells, unread = _attributes([(str(node), data) for node, data in graph.nodes(data=True)])
+    sheet = Sheet(path, cells, len(ids), lambda row: f"node {quoted(ids[row])}")
+    others = [(None, {k: v for k, v in data.items() if k != "weight"}) for _, _, data in edges]
+    edge_cells, edge_unread = _attributes(others)
+    edge_sheet = None
+    if edge_cells:
+
+        def edge_place(row: int) -> str:
+            return f"edge {quoted(edges[row][0])} – {quoted(edges[row][1])}"
+
+        edge_sheet = Sheet(path, edge_cells, len(edges), edge_place)
+    return RawGraph(ids, pairs.T, weights, sheet, edges=edge_sheet, unread=(*unread, *edge_unread))
 
 
-def _weight(u: object, v: object, data: Mapping[str, Any], path: Path) -> float:
+def _weight(u: object, v: object, data: Mapping[str, Any], path: Path | str) -> float:
     value = data.get("weight", 1.0)
     try:
         weight = float(value)
     except (TypeError, ValueError):
         weight = float("nan")
-    if not 1 / LARGEST_WHOLE <= weight <= LARGEST_WHOLE:
+    if not 0 <= weight <= LARGEST_WHOLE:
         raise UsageError(
             f"{path}, edge {quoted(u)} – {quoted(v)}, column 'weight': {quoted(value)} is not a "
-            "positive number."
+            "number of 0 or more."
         )
     return weight
 
 
-def _attributes(graph: Any) -> dict[str, Any]:
-    """Attributes of the nodes as columns of text; the cell of a node that lacks one is empty.
+def _attributes(
+    records: Sequence[tuple[str | None, Mapping[str, Any]]],
+) -> tuple[dict[str, Any], list[str]]:
+    """Attributes of nodes or edges as columns; the cell of one that lacks an attribute is empty.
 
     What GEXF adds to each node (its label, its position in a drawing) is left out, except a label
-    that differs from the id.
+    that differs from the id. Lists of numbers are vectors; truth values stay so. Also returns the
+    names of the attributes that are left out.
     """
-    cells: dict[str, list[str]] = {}
-    for row, (node, data) in enumerate(graph.nodes(data=True)):
+    values: dict[str, list[Any]] = {}
+    unread: dict[str, None] = {}
+    for row, (node, data) in enumerate(records):
         for name, value in data.items():
-            if isinstance(value, (dict, list)) or (name == "label" and str(value) == str(node)):
+            if name == "label" and str(value) == node:
                 continue
-            column = cells.setdefault(str(name), [""] * len(graph))
-            column[row] = "" if value is None else str(value).encode(errors="replace").decode()
-    return {name: text_column(column) for name, column in cells.items()}
+            if isinstance(value, dict) or (isinstance(value, list) and not _is_vector(value)):
+                unread[str(name)] = None
+                continue
+            values.setdefault(str(name), [None] * len(records))[row] = value
+    return {name: _column(cells) for name, cells in values.items()}, list(unread)
+
+
+def _is_vector(value: list[Any]) -> bool:
+    return len(value) > 0 and all(isinstance(number, int | float) for number in value)
+
+
+def _column(cells: list[Any]) -> Any:
+    """Build a column of truth values or vectors if all cells are such, else of text."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {bool}:
+        return pa.chunked_array([pa.array(cells)])
+    if kinds == {list}:
+        return pa.chunked_array([pa.array(cells, type=pa.list_(pa.float64()))])
+    spelled = ("" if cell is None else str(cell).encode(errors="replace") for cell in cells)
+    return text_column([cell.decode() if isinstance(cell, bytes) else cell for cell in spelled])
 
 
 def is_edge_list(path: Path) -> bool:
