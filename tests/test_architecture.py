@@ -25,7 +25,7 @@ ORDER = [
     {"operators", "data.tables"},
     {"krylov", "data", "basis"},
     {"nn"},
-    {"engine"},
+    {"engine", "explain"},
     {"training"},
     {"systems"},
     {"model"},

@@ -345,10 +345,15 @@ def _sum(basis: Basis) -> Rows:
 @_define("neighbours", "P A: neighbours of neighbours", inductive=False)
 def _neighbours(basis: Basis) -> Rows:
     adjacency = basis.graph.adjacency.astype(np.float32)
-    degree = np.diff(adjacency.indptr).astype(np.float64)
-    if (degree**2).sum() > MAX_TWO_HOP_ENTRIES:
+    if not reads_two_hops(basis.graph):
         return unit_rows(sp.csr_array(adjacency))
     return unit_rows(sp.csr_array(basis.P.to_scipy() @ adjacency))
+
+
+def reads_two_hops(graph: Graph) -> bool:
+    """Whether the rows of `neighbours` are those of P A; in a dense graph they are those of A."""
+    degree = np.diff(graph.adjacency.indptr).astype(np.float64)
+    return bool((degree**2).sum() <= MAX_TWO_HOP_ENTRIES)
 
 
 @_define("tree", "[Z, P Z, P² Z, S² Z], degrees and eigenvectors of S and A", inductive=False)

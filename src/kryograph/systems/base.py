@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError, unknown
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.graph import Graph, Task
 from kryograph.operators import OPERATORS
 from kryograph.registry import Registry
@@ -143,6 +144,19 @@ class System(ABC, Generic[S]):
     def embed(self, weights: Weights, graph: Graph, classes: int) -> Embedding:
         """Hidden representation of every node; log-probabilities without a hidden layer."""
         return log_probabilities(self.apply(weights, graph, classes))
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        """Form in which the log-odds of every node of the graph of the fit are a sum.
+
+        Arguments are those of `apply`.
+
+        Raises:
+            UsageError: If there is no exact form.
+        """
+        raise UsageError(
+            f"There is no exact explanation for {self.name}; --system truncated-krylov has one, "
+            "and so has the default pool."
+        )
 
     def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate | None:
         """Time and memory of a run; None if they are not known."""
