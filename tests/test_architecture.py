@@ -52,6 +52,7 @@ APART = {
     },
     "data.tables": {"errors", "registry", "text", "files", "graph", "sparse", "features"},
     "labelling": {
+        "data.tables",
         "errors",
         "text",
         "files",
@@ -60,6 +61,7 @@ APART = {
         "features",
         "basis",
         "operators",
+        "explain",
         "systems",
         "training",
         "model",

@@ -110,6 +110,8 @@ class Basis:
         graph: The graph.
         state: Learned tensors by name, which `rows` completes. Pass those of a fitted basis to make
             the rows of another graph comparable with its rows.
+        positions: Eigenvectors that stand for the features of a graph without features, N × 64;
+            None computes those of the graph.
 
     >>> from kryograph.data import toy
     >>> Basis(toy.two_cliques(4)).rows("hops").shape
@@ -118,6 +120,7 @@ class Basis:
 
     graph: Graph
     state: dict[str, Tensor] = field(default_factory=dict)
+    positions: DenseRows | None = None
     _rows: dict[str, Rows] = field(default_factory=dict, repr=False)
 
     def rows(self, name: str) -> Rows:
@@ -125,6 +128,10 @@ class Basis:
         if name not in self._rows:
             self._rows[name] = REPRESENTATIONS[name].compute(self)
         return self._rows[name]
+
+    def changed(self, graph: Graph) -> Basis:
+        """Basis of the same nodes with other edges or features; what is learned stays."""
+        return Basis(graph, dict(self.state), None if self.has_features else self.Z)
 
     def usable(self, name: str) -> bool:
         """Whether the representation exists for this graph and is not the same as another one."""
@@ -166,6 +173,8 @@ class Basis:
     @cached_property
     def Z(self) -> DenseRows:
         """The features in at most `RANK` dimensions, or eigenvectors of S without features."""
+        if not self.has_features and self.positions is not None:
+            return self.positions
         if not self.has_features:
             return math.sqrt(self.graph.n) * self.eigenvectors("sym", EIGENVECTORS)
         if not self.many:

@@ -131,6 +131,36 @@ class System(ABC, Generic[S]):
             classes: Number of classes of the fit.
         """
 
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        """Class probabilities after edges or features of the graph of the fit were changed.
+
+        Args:
+            weights: Learned by `fit`.
+            graph: The graph of the fit.
+            changed: The same nodes, in the same order, with other edges or features.
+            classes: Number of classes.
+
+        Raises:
+            UsageError: If nothing can be computed again without another fit.
+        """
+        if not self.recomputed:
+            raise UsageError(
+                f"{self.name} knows its own graph only: after a change of edges or features it "
+                "must be fitted again."
+            )
+        return self.apply(weights, changed, classes)
+
+    def not_recomputed(self, weights: Weights) -> list[str]:
+        """Parts of the system whose predictions `apply_changed` leaves as they were."""
+        return []
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether `apply_changed` computes new predictions without another fit."""
+        return self.inductive
+
     @property
     def inductive(self) -> bool:
         """Whether weights that were learned on one graph can be applied to another."""

@@ -61,6 +61,15 @@ class FittedPool:
         raw = tempered(np.exp(self.pool.logits(np.stack(logs))), self.temperature)
         return reweighted(raw, np.exp(self.log_factors))
 
+    @property
+    def not_recomputed(self) -> list[str]:
+        """Members with a weight whose predictions are those of the fit on every basis."""
+        return [
+            member_text(member)
+            for (member, _), weight in zip(self.members, self.pool.weights, strict=True)
+            if weight > 0 and not member.recomputed
+        ]
+
     def additive(self, basis: Basis, classes: int) -> PooledForm:
         """Form in which the log-odds of every node of a basis are a sum."""
         members = []

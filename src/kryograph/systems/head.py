@@ -124,6 +124,14 @@ class HeadSystem(System[S]):
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         return self.score(Basis(graph, basis_state(weights)), weights, classes)
 
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        if not self.recomputed:
+            return super().apply_changed(weights, graph, changed, classes)
+        basis = Basis(graph, basis_state(weights)).changed(changed)
+        return self.score(basis, weights, classes)
+
     def coefficients(self, weights: Weights, row: Values) -> Values | None:
         """Coefficients d × C of the logits of a node with this row (d); None if not linear.
 
@@ -161,6 +169,10 @@ class HeadSystem(System[S]):
             weights["labelled"].numpy() > 0,
             lambda: self.rows(basis, weights),
         )
+
+    @property
+    def recomputed(self) -> bool:
+        return True
 
     @property
     def inductive(self) -> bool:

@@ -312,6 +312,16 @@ class PoolSystem(System[PoolSettings]):
         fitted = FittedPool.read(self.members, weights, prefix)
         return fitted.probabilities(Basis(graph, basis_state(weights)), classes)
 
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        fitted = FittedPool.read(self.members, weights, "pool.")
+        basis = Basis(graph, basis_state(weights)).changed(changed)
+        return fitted.probabilities(basis, classes)
+
+    def not_recomputed(self, weights: Weights) -> list[str]:
+        return FittedPool.read(self.members, weights, "pool.").not_recomputed
+
     def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
         fitted = FittedPool.read(self.members, weights, "pool.")
         return fitted.additive(Basis(graph, basis_state(weights)), classes)
