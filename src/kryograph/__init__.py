@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kryograph.data import DATASETS, Dataset, load
     from kryograph.graph import Graph, Split, Task
+    from kryograph.labelling.run_folder import load_run
     from kryograph.operators import Operator, operator
     from kryograph.runs.perform import final_score
     from kryograph.systems import SYSTEMS, Fit, System, system
@@ -33,6 +34,7 @@ __all__ = [
     "Task",
     "final_score",
     "load",
+    "load_run",
     "operator",
     "system",
 ]
@@ -40,6 +42,7 @@ __all__ = [
 _MODULES = {
     "data": ("DATASETS", "Dataset", "load"),
     "graph": ("Graph", "Split", "Task"),
+    "labelling.run_folder": ("load_run",),
     "operators": ("Operator", "operator"),
     "systems": ("SYSTEMS", "Fit", "System", "system"),
     "runs.perform": ("final_score",),

@@ -20,6 +20,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from kryograph.errors import UsageError
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.features import FeatureRule
 from kryograph.files import replaced
 from kryograph.graph import Graph
@@ -94,7 +95,7 @@ class Model:
                 "one (or its rows are in another order): fit again with this graph."
             )
         try:
-            return self.system.apply(self.weights, self._prepared(graph), len(self.classes))
+            return self.system.apply(self.weights, self.prepared(graph), len(self.classes))
         except (RuntimeError, KeyError, ValueError) as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
@@ -105,9 +106,14 @@ class Model:
 
     def embed(self, graph: Graph) -> Embedding:
         """Hidden representation of every node, or log-probabilities; see `System.embed`."""
-        return self.system.embed(self.weights, self._prepared(graph), len(self.classes))
+        return self.system.embed(self.weights, self.prepared(graph), len(self.classes))
 
-    def _prepared(self, graph: Graph) -> Graph:
+    def additive(self, graph: Graph) -> AdditiveForm:
+        """Form in which the log-odds of the graph of the fit are a sum; see `System.additive`."""
+        return self.system.additive(self.weights, self.prepared(graph), len(self.classes))
+
+    def prepared(self, graph: Graph) -> Graph:
+        """The graph with the features that the system sees."""
         return graph if self.rule is None else self.rule.graph(graph)
 
     def save(self, folder: Path) -> None:

@@ -20,13 +20,25 @@ from typer.completion import install_callback, show_callback
 from typer.core import TyperGroup
 
 import kryograph
-from kryograph.cli import bench, figures, fit, lists, options, reproduce, results, train, tune
+from kryograph.cli import (
+    bench,
+    explain,
+    figures,
+    fit,
+    lists,
+    options,
+    reproduce,
+    results,
+    train,
+    tune,
+)
 from kryograph.errors import KryographError
 
 Command = Callable[..., None]
 
 COMMANDS: dict[str, tuple[Command | typer.Typer, str]] = {
     "fit": (fit.fit, "--edges edges.csv --nodes nodes.csv --label topic --out run"),
+    "explain": (explain.explain, "run ann"),
     "predict": (fit.predict, "run/model --edges e.csv --nodes n.csv --out new.csv"),
     "suggest": (fit.suggest, "run --count 5"),
     "demo": (train.demo, ""),

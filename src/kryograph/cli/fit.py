@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 import sys
 import time
@@ -36,7 +37,7 @@ with lazy_imports():
     from kryograph import features, labelling, model, systems
     from kryograph.data import tables
     from kryograph.data.tables import recipe
-    from kryograph.labelling import calibration, output
+    from kryograph.labelling import calibration, output, run_folder
     from kryograph.report import fit_page, layout
 
 
@@ -102,7 +103,7 @@ def fit(
         return
     if out is None:
         raise UsageError("Where are the results to be written? Say --out FOLDER.")
-    output.check_fit_output(out, overwrite, folder=True)
+    run_folder.check_fit_output(out, overwrite, folder=True)
     only = None
     if system_name is not None:
         only = [systems.system(system_name, systems.read_pairs(overrides or []))]
@@ -125,6 +126,7 @@ def fit(
             progress=stage,
         )
         notes = [*read.notes, *labelled.notes]
+        labelled = dataclasses.replace(labelled, notes=tuple(notes))
         stage("drawing the map", 0.0)
         fitted = labelled.model
         embedding = fitted.embed(labelled.graph)
@@ -138,7 +140,7 @@ def fit(
             seconds=time.perf_counter() - start,
             seed=seed,
         )
-        output.write(out, labelled, fit_page.render_fit_page(labelled, page))
+        run_folder.write(out, labelled, fit_page.render_fit_page(labelled, page))
     for sentence in notes:
         note(sentence)
     if as_json:
@@ -147,10 +149,13 @@ def fit(
     else:
         _print_fit(labelled)
         for name, content in (
-            (output.PREDICTIONS, "every node's label, probabilities and prediction set"),
-            (output.PAGE, "open it in a browser"),
-            (output.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
-            (output.MODEL, f"for new nodes: kryograph predict {out / output.MODEL} --edges …"),
+            (run_folder.PREDICTIONS, "every node's label, probabilities and prediction set"),
+            (run_folder.PAGE, "open it in a browser"),
+            (run_folder.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
+            (
+                run_folder.MODEL,
+                f"for new nodes: kryograph predict {out / run_folder.MODEL} --edges …",
+            ),
         ):
             print(f"  {out / name}  ({content})")
 
@@ -184,10 +189,10 @@ def predict(
     It may be a new graph, or a larger one than that of the fit.
     """
     if out is not None:
-        output.check_fit_output(out, overwrite, folder=False)
+        run_folder.check_fit_output(out, overwrite, folder=False)
     elif not flags.check:
         raise UsageError("Where are the predictions to be written? Say --out FILE.")
-    inside = model_folder / output.MODEL
+    inside = model_folder / run_folder.MODEL
     fitted = model.Model.load(inside if inside.is_dir() else model_folder)
     calibrated = calibration.Calibration.from_extra(fitted.extra)
     if "columns" not in fitted.extra:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import KryographError, UsageError
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.features import normalised
 from kryograph.graph import UNKNOWN, Graph, Indices, Task
 from kryograph.labelling.calibration import Calibration, calibrate
@@ -26,8 +27,10 @@ from kryograph.labelling.cross_validation import (
     cross_validate,
     held_out,
 )
+from kryograph.labelling.explanation import Explanation, explain_node
 from kryograph.labelling.pool_search import search_pool
 from kryograph.labelling.suggestions import Suggestion, suggest_nodes
+from kryograph.labelling.what_if import WhatIf, predict_changed
 from kryograph.model import Model
 from kryograph.stats import balanced_accuracy, wilson_interval
 from kryograph.systems import Fit, System
@@ -65,6 +68,7 @@ class LabelledGraph:
         balanced: Whether the numbers of labels of the classes are taken for a design, which says
             nothing about how frequent the classes are.
         notes: Sentences about what was assumed, and about systems that were left out.
+        feature_names: Names of the features, such as "colour = red"; None if they have none.
     """
 
     graph: Graph
@@ -79,6 +83,7 @@ class LabelledGraph:
     suggestions: tuple[Suggestion, ...]
     balanced: bool = False
     notes: tuple[str, ...] = ()
+    feature_names: tuple[str, ...] | None = None
 
     @cached_property
     def sets(self) -> npt.NDArray[np.bool_]:
@@ -144,11 +149,21 @@ class LabelledGraph:
             "coverage": self.calibration.coverage,
         }
 
-    def save(self, folder: Path) -> None:
-        """Write the model as a new folder.
+    @cached_property
+    def additive(self) -> AdditiveForm:
+        """Form in which the log-odds of every node, before calibration, are a sum."""
+        return self.model.additive(self.graph)
 
-        `kryograph predict` accepts the folder if a recipe was given to `label_nodes`.
-        """
+    def explain(self, node: str | int, against: str | None = None, top: int = 10) -> Explanation:
+        """Explain why a node is predicted as its class; see `explain_node`."""
+        return explain_node(self, node, against, top)
+
+    def what_if(self, node: str | int, **changes: Any) -> WhatIf:
+        """Predict a node after a change of edges, features or labels; see `predict_changed`."""
+        return predict_changed(self, label_nodes, node, **changes)
+
+    def save(self, folder: Path) -> None:
+        """Write the model as a new folder, for `kryograph predict` if it has a recipe."""
         self.model.save(folder)
 
 
@@ -244,6 +259,7 @@ def label_nodes(
         suggestions=tuple(suggest_nodes(graph, labels, probabilities, suggestions)),
         balanced=answer.balanced,
         notes=(*answer.notes, *_notes_of_single_labels(labels, classes)),
+        feature_names=None if recipe is None else recipe.features,
     )
 
 

@@ -1,12 +1,9 @@
-"""Files that labelling writes: predictions, suggestions, a model and a page.
-
-`WRITERS` holds one function per file of the folder of a fit; another format is one more entry.
-"""
+"""Tables that labelling writes: predictions and suggestions, as CSV."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from pathlib import Path
 
@@ -14,45 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.errors import UsageError
-from kryograph.files import check_output, replaced
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.node_names import node_names
 from kryograph.systems.base import Probabilities
 
-PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
 SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
 
 
-def check_fit_output(out: Path, overwrite: bool, *, folder: bool) -> None:
-    """Check, before any work is done, that `out` may and can be written.
-
-    With `folder`, it is the folder of `fit`; otherwise it is the file of `predict`.
-    """
-    is_ours = _is_fit if folder else _is_prediction
-    kind = "the folder of a fit" if folder else "a table of predictions"
-    check_output(out, overwrite=overwrite, is_ours=is_ours, kind=f"{kind} that kryograph wrote")
-
-
-def _is_fit(out: Path) -> bool:
-    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    return PREDICTIONS in names and names <= {*WRITERS, PAGE}
-
-
-def _is_prediction(out: Path) -> bool:
-    if not out.is_file():
+def is_prediction(path: Path) -> bool:
+    """Whether a file is a table of predictions that `write_predictions` wrote."""
+    if not path.is_file():
         return False
-    with out.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith("id,predicted,probability,set,")
-
-
-def write(out: Path, labelled: LabelledGraph, page: str | None = None) -> None:
-    """Write the folder of a fit, completely or not at all; `page` is HTML, None for no page."""
-    with replaced(out) as new:
-        new.mkdir()
-        for name, writer in WRITERS.items():
-            writer(new / name, labelled)
-        if page is not None:
-            (new / PAGE).write_text(page, encoding="utf-8")
 
 
 def write_predictions(
@@ -74,7 +46,7 @@ def write_predictions(
         known_labels: N class numbers for a column "given"; None leaves the column out.
     """
     heading = ["id", "predicted", "probability", "set", *(f"p({name})" for name in classes)]
-    names, best = _node_names(graph), probabilities.argmax(axis=1).tolist()
+    names, best = node_names(graph), probabilities.argmax(axis=1).tolist()
     rows = []
     for name, c, chances, members in zip(names, best, probabilities, sets, strict=True):
         numbers = [f"{p:.6f}" for p in chances]
@@ -87,13 +59,9 @@ def write_predictions(
     _write_csv(path, heading, rows)
 
 
-def _write_labelled(path: Path, graph: LabelledGraph) -> None:
-    predictions = graph.classes, graph.probabilities, graph.sets, graph.given_labels
-    write_predictions(path, graph.graph, *predictions)
-
-
-def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
-    names, classes = _node_names(labelled.graph), labelled.classes
+def write_suggestions(path: Path, labelled: LabelledGraph) -> None:
+    """Write a CSV file with a row for each suggestion, the best one first."""
+    names, classes = node_names(labelled.graph), labelled.classes
     rows = []
     for s in labelled.suggestions:
         hops = "" if s.hops is None else str(s.hops)
@@ -102,17 +70,9 @@ def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
     _write_csv(path, SUGGESTION_COLUMNS, rows)
 
 
-WRITERS: dict[str, Callable[[Path, LabelledGraph], None]] = {
-    PREDICTIONS: _write_labelled,
-    SUGGESTIONS: _write_suggestions,
-    MODEL: lambda path, labelled: labelled.model.write(path),
-}
-"""Functions that write the parts of the folder of a fit, by the names of the parts."""
-
-
 def read_suggestions(folder: Path) -> list[dict[str, str]]:
     """Read the suggestions in the folder of a fit, the best one first."""
-    path = folder / SUGGESTIONS
+    path = folder / "suggestions.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
@@ -123,10 +83,6 @@ def read_suggestions(folder: Path) -> list[dict[str, str]]:
     if any(set(row) != set(SUGGESTION_COLUMNS) or None in row.values() for row in rows):
         raise UsageError(f"{path} does not have the columns {', '.join(SUGGESTION_COLUMNS)}.")
     return rows
-
-
-def _node_names(graph: Graph) -> Sequence[str]:
-    return graph.names or [str(node) for node in range(graph.n)]
 
 
 def _write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from typing_extensions import TypeVar
 from kryograph.engine.cost import Estimate
 from kryograph.engine.forward import Forward, Nodes, WholeGraph, Workload, estimate
 from kryograph.engine.machine import available_memory
+from kryograph.explain.contributions import AdditiveForm
+from kryograph.explain.layers import LayeredForm, PolynomialLayer
 from kryograph.graph import NO_NODES, Graph, Task
 from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.nn.network import Network
@@ -190,6 +192,17 @@ class NetworkSystem(System[N]):
             return super().embed(weights, graph, classes)
         embedding: Embedding = hidden.double().numpy()
         return embedding
+
+    def polynomial_layers(self, network: Network) -> Sequence[PolynomialLayer] | None:
+        """Layers of a trained network; None if they are not polynomials of the operator."""
+        return None
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        forward = self._trained_forward(weights, graph, classes)
+        layers = self.polynomial_layers(forward.network)
+        if layers is None:
+            return super().additive(weights, graph, classes)
+        return LayeredForm(self.diffusion(graph).matrix, graph.features, layers)
 
     def _trained_forward(self, weights: Weights, graph: Graph, classes: int) -> Forward:
         """Forward of a trained network; only `everything` may be called on it."""

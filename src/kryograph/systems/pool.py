@@ -23,8 +23,8 @@ import torch
 from kryograph.basis import Basis
 from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.graph import Graph, Indices, Task
-from kryograph.stats import tempered
 from kryograph.systems.base import (
     Fit,
     Probabilities,
@@ -33,10 +33,12 @@ from kryograph.systems.base import (
     member_systems,
     register,
 )
+from kryograph.systems.fitted_pool import FittedPool
 from kryograph.systems.head import (
     BASIS_HOPS,
     STATE,
     HeadSystem,
+    basis_state,
     closed_form_estimate,
     tensors,
 )
@@ -307,25 +309,22 @@ class PoolSystem(System[PoolSettings]):
                 "All members of this pool know the nodes of their own graph only, and this is "
                 "another one (or its rows are in another order): fit again with this graph."
             )
-        state = {k.removeprefix(STATE): v for k, v in weights.items() if k.startswith(STATE)}
-        basis = Basis(graph, state)
-        kept = weights[prefix + "kept"].numpy()
-        own = weights["pool.kept"].numpy().tolist()
-        logs = []
-        for k in kept:
-            member, start = self.members[k], f"{own.index(k)}."
-            mine = {n.removeprefix(start): v for n, v in weights.items() if n.startswith(start)}
-            if isinstance(member, HeadSystem):
-                logs.append(logarithms(member.score(basis, mine, classes)))
-            else:
-                logs.append(logarithms(member.apply(mine, graph, classes)))
-        pool = Pool(
-            weights[prefix + "temperatures"].numpy(),
-            weights[prefix + "weights"].numpy(),
-            np.zeros(len(kept)),
-        )
-        raw = tempered(np.exp(pool.logits(np.stack(logs))), float(weights[prefix + "temperature"]))
-        return reweighted(raw, np.exp(weights[prefix + "ratio"].numpy()))
+        fitted = FittedPool.read(self.members, weights, prefix)
+        return fitted.probabilities(Basis(graph, basis_state(weights)), classes)
+
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        fitted = FittedPool.read(self.members, weights, "pool.")
+        basis = Basis(graph, basis_state(weights)).changed(changed)
+        return fitted.probabilities(basis, classes)
+
+    def not_recomputed(self, weights: Weights) -> list[str]:
+        return FittedPool.read(self.members, weights, "pool.").not_recomputed
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        fitted = FittedPool.read(self.members, weights, "pool.")
+        return fitted.additive(Basis(graph, basis_state(weights)), classes)
 
     def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate | None:
         count = len(self.members)

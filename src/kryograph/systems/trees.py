@@ -46,6 +46,10 @@ class TreesSystem(HeadSystem[TreesSettings]):
     def representation(self) -> str:
         return "tree"
 
+    @property
+    def recomputed(self) -> bool:
+        return False  # the forest is not kept
+
     def learn(
         self, basis: Basis, nodes: Indices, labels: Indices, classes: int, seed: int
     ) -> Weights:
