@@ -94,7 +94,7 @@ def test_label_nodes_never_holds_out_the_single_label_of_a_class(data: Dataset) 
 def test_label_nodes_holds_out_one_fold_in_a_large_graph(
     data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kryograph.labelling.label.MAX_NODES_FOR_ALL_FOLDS", 100)
+    monkeypatch.setattr("kryograph.labelling.answer.MAX_NODES_FOR_ALL_FOLDS", 100)
     labelled = label_nodes(data.graph, first_labels(data, 60), data.classes, systems=FAST)
     assert len(labelled.held_out.nodes) == 12
     assert labelled.probabilities.shape == (240, 3)
