@@ -71,6 +71,11 @@ def answer_by_pool(
             "The labels are taken as balanced by design: how frequent each class is was estimated "
             "from the predictions."
         )
+    if pool.settings.metric in ("balanced-accuracy", "f1"):
+        notes.append(
+            f"The probabilities are made for {pool.settings.metric}: those of rare classes are "
+            "raised, so that the most probable class is the best answer."
+        )
     if fit.transductive_gain is not None and fit.transductive_gain > 0:
         notes.append(
             "Parts of the pool know this graph only. On other graphs the rest predicts; on "

@@ -169,6 +169,19 @@ def _threshold(
     return float(of_true_class[order[outside - 1]]) if outside > 0 else 0.0
 
 
+def positive_class(extra: Mapping[str, Any], classes: int) -> int | None:
+    """Read the number of the class that ranks nodes from the `extra` of a model.
+
+    None if there are other than two classes, or if the model is older than rankings.
+    """
+    number = extra.get("positive")
+    if number is None or classes != 2:
+        return None
+    if number not in (0, 1):
+        raise UsageError(f"model.json: 'positive' is {number!r}. Expected: 0 or 1.")
+    return int(number)
+
+
 @dataclass(frozen=True)
 class Bin:
     """Nodes with similar confidence: mean confidence, share of correct predictions, and number."""

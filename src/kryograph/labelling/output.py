@@ -17,9 +17,11 @@ from kryograph.errors import UsageError
 from kryograph.files import check_output, replaced
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.ranking import node_ranks
 from kryograph.systems.base import Probabilities
 
 PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
+DISPUTED = "disputed.csv"
 SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
 
 
@@ -62,6 +64,7 @@ def write_predictions(
     probabilities: Probabilities,
     sets: npt.NDArray[np.bool_],
     known_labels: Indices | None = None,
+    positive: int | None = None,
 ) -> None:
     """Write a CSV file with a row for each node.
 
@@ -72,6 +75,8 @@ def write_predictions(
         probabilities: Calibrated class probabilities, N × C.
         sets: Mask N × C of the classes in the prediction set of each node.
         known_labels: N class numbers for a column "given"; None leaves the column out.
+        positive: Number of the positive one of two classes, for a last column "p_rank": the rank of
+            the node by its probability; None leaves the column out.
     """
     heading = ["id", "predicted", "probability", "set", *(f"p({name})" for name in classes)]
     names, best = _node_names(graph), probabilities.argmax(axis=1).tolist()
@@ -84,12 +89,16 @@ def write_predictions(
         heading.insert(1, "given")
         for row, label in zip(rows, known_labels, strict=True):
             row.insert(1, "" if label == UNKNOWN else classes[label])
+    if positive is not None:
+        heading.append("p_rank")
+        for row, rank in zip(rows, node_ranks(probabilities[:, positive]).tolist(), strict=True):
+            row.append(str(rank))
     _write_csv(path, heading, rows)
 
 
 def _write_labelled(path: Path, graph: LabelledGraph) -> None:
     predictions = graph.classes, graph.probabilities, graph.sets, graph.given_labels
-    write_predictions(path, graph.graph, *predictions)
+    write_predictions(path, graph.graph, *predictions, positive=graph.positive)
 
 
 def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
@@ -102,9 +111,21 @@ def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
     _write_csv(path, SUGGESTION_COLUMNS, rows)
 
 
+def _write_disputed(path: Path, labelled: LabelledGraph) -> None:
+    """Write the disputed labels; without any there is no file."""
+    names, classes = _node_names(labelled.graph), labelled.classes
+    rows = [
+        [names[one.node], classes[one.label], classes[one.predicted], f"{one.probability:.6f}"]
+        for one in labelled.disputed
+    ]
+    if rows:
+        _write_csv(path, ("id", "given", "predicted", "probability"), rows)
+
+
 WRITERS: dict[str, Callable[[Path, LabelledGraph], None]] = {
     PREDICTIONS: _write_labelled,
     SUGGESTIONS: _write_suggestions,
+    DISPUTED: _write_disputed,
     MODEL: lambda path, labelled: labelled.model.write(path),
 }
 """Functions that write the parts of the folder of a fit, by the names of the parts."""

@@ -92,11 +92,12 @@ class Quality:
         """Sentence for a fit that is not more accurate than the baseline; None for a better one."""
         if self.accuracy.value > self.baseline.accuracy:
             return None
+        remedy = "f1" if len(classes) == 2 else "balanced-accuracy"
         return (
-            f"Always answering {quoted(classes[self.baseline.label])} is right for "
-            f"{percent(self.baseline.accuracy)} %, so the accuracy of "
-            f"{percent(self.accuracy.value)} % says nothing for the predictions. Precision and "
-            "recall of the classes do."
+            f"The accuracy of {percent(self.accuracy.value)} % is no better than always answering "
+            f"{quoted(classes[self.baseline.label])}, which is right for "
+            f"{percent(self.baseline.accuracy)} %. Look at precision and recall of the classes; a "
+            f"fit for the metric {remedy!r} predicts rare classes more often."
         )
 
     def as_dict(self, classes: tuple[str, ...]) -> dict[str, Any]:

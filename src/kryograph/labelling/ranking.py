@@ -24,7 +24,7 @@ from kryograph.text import plural, quoted
 _Array = npt.NDArray[np.float64]
 
 MAX_CURVE_POINTS = 100
-"""A curve with more points is thinned."""
+"""A curve with more points is thinned, evenly on a logarithmic scale."""
 
 LOPSIDED_SHARE = 0.2
 """If the positive class is rarer, the summary of a fit states its ranking."""
@@ -132,7 +132,9 @@ def rank_nodes(
     ranked = -unlabelled[order]
     curve = precision_recall(held_out, is_positive, weights)
     count = curve.thresholds.size
-    kept = np.unique(np.linspace(0, count - 1, min(count, MAX_CURVE_POINTS)).round().astype(int))
+    # The curve is finest at its beginning, where a rare class is found.
+    spread = np.geomspace(1, count, MAX_CURVE_POINTS).round().astype(int) - 1
+    kept = np.arange(count) if count <= MAX_CURVE_POINTS else np.unique(spread)
     selected = np.searchsorted(ranked, -curve.thresholds[kept], side="right")
     columns = (curve.thresholds[kept], curve.precision[kept], curve.recall[kept])
     points = tuple(
