@@ -106,6 +106,15 @@ def test_label_nodes_refuses_labels_of_one_class(data: Dataset) -> None:
         label_nodes(data.graph, labels, data.classes)
 
 
+def test_options_of_two_classes_are_refused_with_three(data: Dataset) -> None:
+    labels = first_labels(data, 60)
+    with pytest.raises(UsageError, match="one of two classes, and there are 3: leave 'class 0'"):
+        label_nodes(data.graph, labels, data.classes, positive="class 0")
+    with pytest.raises(UsageError, match="'f1' is one of two classes"):
+        label_nodes(data.graph, labels, data.classes, metric="f1")
+    assert label_nodes(data.graph, labels, data.classes, systems=FAST).positive is None
+
+
 # Systems that fail
 
 

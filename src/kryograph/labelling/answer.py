@@ -96,7 +96,7 @@ def answer_by_choice(
 ) -> Answer:
     """Choose one of some systems by cross-validation, and fit it on all labels."""
     known = int((labels != UNKNOWN).sum())
-    metric, behind = _metric_for_choice(purpose, labels)
+    metric, behind = metric_for_choice(purpose, labels)
     folds = draw_folds(labels, seed, 5, 3 if known <= FEW_LABELS else 1)
     folds = folds[: None if graph.n <= MAX_NODES_FOR_ALL_FOLDS else 1]
     nodes = LabelledNodes(graph, labels, classes, folds, seed, metric)
@@ -139,7 +139,7 @@ def answer_by_choice(
     )
 
 
-def _metric_for_choice(purpose: Purpose, labels: Indices) -> tuple[Metric | None, int]:
+def metric_for_choice(purpose: Purpose, labels: Indices) -> tuple[Metric | None, int]:
     """Return the metric of candidates (None: accuracy) and the number of labels behind it."""
     counts = np.bincount(labels[labels != UNKNOWN])
     if purpose.metric == "accuracy":
