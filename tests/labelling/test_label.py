@@ -94,7 +94,7 @@ def test_label_nodes_never_holds_out_the_single_label_of_a_class(data: Dataset) 
 def test_label_nodes_holds_out_one_fold_in_a_large_graph(
     data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kryograph.labelling.label.MAX_NODES_FOR_ALL_FOLDS", 100)
+    monkeypatch.setattr("kryograph.labelling.answer.MAX_NODES_FOR_ALL_FOLDS", 100)
     labelled = label_nodes(data.graph, first_labels(data, 60), data.classes, systems=FAST)
     assert len(labelled.held_out.nodes) == 12
     assert labelled.probabilities.shape == (240, 3)
@@ -104,6 +104,15 @@ def test_label_nodes_refuses_labels_of_one_class(data: Dataset) -> None:
     labels = np.where(data.labels == 0, 0, UNKNOWN)
     with pytest.raises(UsageError, match="at least two classes"):
         label_nodes(data.graph, labels, data.classes)
+
+
+def test_options_of_two_classes_are_refused_with_three(data: Dataset) -> None:
+    labels = first_labels(data, 60)
+    with pytest.raises(UsageError, match="one of two classes, and there are 3: leave 'class 0'"):
+        label_nodes(data.graph, labels, data.classes, positive="class 0")
+    with pytest.raises(UsageError, match="'f1' is one of two classes"):
+        label_nodes(data.graph, labels, data.classes, metric="f1")
+    assert label_nodes(data.graph, labels, data.classes, systems=FAST).positive is None
 
 
 # Systems that fail

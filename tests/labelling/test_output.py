@@ -51,6 +51,28 @@ def test_write_predictions_has_a_row_for_each_node(tmp_path: Path) -> None:
     ]
 
 
+def test_write_predictions_ends_with_the_rank_by_the_positive_class(tmp_path: Path) -> None:
+    probabilities = np.array([[0.75, 0.25], [0.4, 0.6], [0.75, 0.25]])
+    path = tmp_path / "predictions.csv"
+    write_predictions(path, toy.path(3), ("a", "b"), probabilities, probabilities > 0.5, positive=1)
+    assert [row[-1] for row in cells(path)] == ["p_rank", "2", "1", "3"]
+
+
+def test_disputed_labels_have_a_file_if_there_are_any(tmp_path: Path) -> None:
+    """Two cliques; one node of the left one was given the label of the right one."""
+    graph = toy.two_cliques(8)
+    labels = np.repeat([0, 1], 8)
+    labels[[6, 7, 14, 15]] = UNKNOWN
+    labels[0] = 1
+    wrong = label_nodes(graph, labels, ("left", "right"), systems=[system("lp")])
+    write(tmp_path / "run", wrong)
+    heading, *rows = cells(tmp_path / "run" / "disputed.csv")
+    assert heading == ["id", "given", "predicted", "probability"]
+    assert [row[:3] for row in rows] == [["0", "right", "left"]]
+    assert [one.node for one in wrong.disputed] == [0]
+    check_fit_output(tmp_path / "run", overwrite=True, folder=True)
+
+
 def test_write_makes_a_folder_with_every_part(labelled: LabelledGraph, tmp_path: Path) -> None:
     out = tmp_path / "run"
     write(out, labelled, "<p>page</p>")

@@ -31,18 +31,21 @@ from kryograph.cli.table_options import TableFlags, takes_tables
 from kryograph.errors import UsageError
 from kryograph.files import replaced
 from kryograph.lazy import lazy_imports
-from kryograph.text import parse_duration, percent, plural
+from kryograph.text import parse_duration, plural
 
 with lazy_imports():
-    from kryograph import features, labelling, model, systems
+    from kryograph import labelling, model, systems
     from kryograph.data import tables
     from kryograph.data.tables import recipe
     from kryograph.labelling import calibration, output, run_folder
-    from kryograph.report import fit_page, layout
+    from kryograph.report import fit_page, fit_text, layout
 
 
-POOL_METRICS = ("accuracy", "balanced-accuracy")
+POOL_METRICS = ("accuracy", "balanced-accuracy", "f1", "average-precision")
 """Choices of the setting `metric` of the pool, which is not imported for the help of a command."""
+
+CLASSES_PRINTED = 20
+"""Number of classes in the table of the summary; the page has them all."""
 
 
 @takes_tables
@@ -71,10 +74,29 @@ def fit(
         choice(
             "--metric",
             "metric",
-            ("accuracy", "balanced-accuracy"),
-            "'accuracy' or 'balanced-accuracy'.",
+            POOL_METRICS,
+            "What the labels are to be good for: 'accuracy', 'balanced-accuracy'; with two classes "
+            "also 'f1', 'average-precision'.",
         ),
     ] = "accuracy",
+    positive: Annotated[
+        str | None,
+        option(
+            "--positive",
+            "CLASS",
+            "Of two classes the one by which nodes are ranked. Default: the rarer one.",
+        ),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        choice(
+            "--class-weight",
+            "class weight",
+            ("none", "balanced"),
+            "Whether all labels count alike in the weights of the pool ('none') or all classes "
+            "('balanced'). Default: 'none', but 'balanced' with --metric balanced-accuracy.",
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         time_limit("--budget", "Networks join the pool if they take at most this long: 5m."),
@@ -83,6 +105,15 @@ def fit(
         str | None, time_limit("--search", "Look for better settings that long: 10m.")
     ] = None,
     coverage: Coverage = 0.9,
+    coverage_by: Annotated[
+        str,
+        choice(
+            "--coverage-by",
+            "kind of coverage",
+            ("all", "class"),
+            "Whether --coverage holds for all nodes together ('all') or for each class ('class').",
+        ),
+    ] = "all",
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -93,10 +124,15 @@ def fit(
     """
     if overrides and system_name is None:
         raise UsageError("--set changes the settings of a system: name it with --system.")
-    if system_name is not None and (balanced is not None or budget or metric != "accuracy"):
+    if system_name is not None and (balanced is not None or budget or class_weight):
         raise UsageError(
-            "--balanced-labels, --random-labels, --metric and --budget belong to the pool: leave "
-            "--system out, or leave them out."
+            "--balanced-labels, --random-labels, --class-weight and --budget belong to the pool: "
+            "leave --system out, or leave them out."
+        )
+    if system_name is not None and metric != "accuracy" and search is None:
+        raise UsageError(
+            "With --system, --metric says by what --search compares settings: add --search, or "
+            "leave --metric or --system out."
         )
     if flags.check:
         check_tables(flags, as_json)
@@ -120,8 +156,11 @@ def fit(
             search=None if search is None else parse_duration(search),
             budget=0.0 if budget is None else parse_duration(budget),
             metric=metric,
+            positive=positive,
+            class_weight=class_weight or "by metric",
             label_design={None: "guess", True: "balanced", False: "as drawn"}[balanced],
             coverage=coverage,
+            coverage_by=coverage_by,
             seed=seed,
             progress=stage,
         )
@@ -147,11 +186,17 @@ def fit(
         plan = read.plan.as_dicts()
         print_json(labelled.as_dict() | {"plan": plan, "notes": notes, "out": str(out)})
     else:
-        _print_fit(labelled)
+        for line in fit_text.summary_lines(labelled, CLASSES_PRINTED):
+            print(line)
+        disputed = []
+        if labelled.disputed:
+            content = f"{plural(len(labelled.disputed), 'given label')} to check"
+            disputed.append((run_folder.DISPUTED, content))
         for name, content in (
             (run_folder.PREDICTIONS, "every node's label, probabilities and prediction set"),
             (run_folder.PAGE, "open it in a browser"),
             (run_folder.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
+            *disputed,
             (
                 run_folder.MODEL,
                 f"for new nodes: kryograph predict {out / run_folder.MODEL} --edges …",
@@ -210,7 +255,14 @@ def predict(
         probabilities = calibrated.probabilities(fitted.predict_proba(read.graph))
         with replaced(out) as new:
             sets = calibrated.sets(probabilities)
-            output.write_predictions(new, read.graph, fitted.classes, probabilities, sets)
+            output.write_predictions(
+                new,
+                read.graph,
+                fitted.classes,
+                probabilities,
+                sets,
+                positive=calibration.positive_class(fitted.extra, len(fitted.classes)),
+            )
     for sentence in read.notes:
         note(sentence)
     predicted = Counter(probabilities.argmax(axis=1).tolist())
@@ -249,21 +301,3 @@ def suggest(
         )
     else:
         print_table(("node", "why"), [(row["id"], row["why"]) for row in rows], numbers=False)
-
-
-def _print_fit(labelled: labelling.LabelledGraph) -> None:
-    summary = labelled.as_dict()
-    accuracy = summary["held_out_accuracy"]
-    low, high = accuracy["ci95"]
-    # A graph without features has the identity in their place.
-    none = features.is_identity(labelled.graph.features)
-    number = "no features" if none else plural(summary["features"], "feature")
-    print(
-        f"Read {plural(summary['nodes'], 'node')}, {plural(summary['edges'], 'edge')}, {number}, "
-        f"{plural(summary['labels'], 'label')} of {len(labelled.classes)} classes."
-    )
-    print(
-        f"Held-out accuracy {percent(accuracy['mean'])} % (95 % interval {percent(low)} to "
-        f"{percent(high)}, {accuracy['n']} labels) by {summary['system']}; mean over the classes "
-        f"{percent(summary['held_out_balanced_accuracy'])} %."
-    )

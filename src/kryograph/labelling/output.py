@@ -14,6 +14,7 @@ from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.label import LabelledGraph
 from kryograph.labelling.node_names import node_names
+from kryograph.labelling.ranking import node_ranks
 from kryograph.systems.base import Probabilities
 
 SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
@@ -34,6 +35,7 @@ def write_predictions(
     probabilities: Probabilities,
     sets: npt.NDArray[np.bool_],
     known_labels: Indices | None = None,
+    positive: int | None = None,
 ) -> None:
     """Write a CSV file with a row for each node.
 
@@ -44,6 +46,8 @@ def write_predictions(
         probabilities: Calibrated class probabilities, N × C.
         sets: Mask N × C of the classes in the prediction set of each node.
         known_labels: N class numbers for a column "given"; None leaves the column out.
+        positive: Number of the positive one of two classes, for a last column "p_rank": the rank of
+            the node by its probability; None leaves the column out.
     """
     heading = ["id", "predicted", "probability", "set", *(f"p({name})" for name in classes)]
     names, best = node_names(graph), probabilities.argmax(axis=1).tolist()
@@ -56,6 +60,10 @@ def write_predictions(
         heading.insert(1, "given")
         for row, label in zip(rows, known_labels, strict=True):
             row.insert(1, "" if label == UNKNOWN else classes[label])
+    if positive is not None:
+        heading.append("p_rank")
+        for row, rank in zip(rows, node_ranks(probabilities[:, positive]).tolist(), strict=True):
+            row.append(str(rank))
     _write_csv(path, heading, rows)
 
 
@@ -68,6 +76,17 @@ def write_suggestions(path: Path, labelled: LabelledGraph) -> None:
         first, second, lead = classes[s.first], classes[s.second], f"{s.lead:.4f}"
         rows.append([names[s.node], first, second, lead, hops, str(s.similar), s.why(classes)])
     _write_csv(path, SUGGESTION_COLUMNS, rows)
+
+
+def write_disputed(path: Path, labelled: LabelledGraph) -> None:
+    """Write a CSV file with a row for each disputed label; without any there is no file."""
+    names, classes = node_names(labelled.graph), labelled.classes
+    rows = [
+        [names[one.node], classes[one.label], classes[one.predicted], f"{one.probability:.6f}"]
+        for one in labelled.disputed
+    ]
+    if rows:
+        _write_csv(path, ("id", "given", "predicted", "probability"), rows)
 
 
 def read_suggestions(folder: Path) -> list[dict[str, str]]:

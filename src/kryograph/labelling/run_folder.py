@@ -27,13 +27,18 @@ from kryograph.labelling.calibration import Calibration
 from kryograph.labelling.candidates import TriedSystem
 from kryograph.labelling.cross_validation import HeldOut
 from kryograph.labelling.label import LabelledGraph
-from kryograph.labelling.output import is_prediction, write_predictions, write_suggestions
+from kryograph.labelling.output import (
+    is_prediction,
+    write_disputed,
+    write_predictions,
+    write_suggestions,
+)
 from kryograph.labelling.suggestions import Suggestion
 from kryograph.model import DESCRIPTION, Model
 from kryograph.systems import system
 
 PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
-RUN, ARRAYS = "run.json", "run.npz"
+DISPUTED, RUN, ARRAYS = "disputed.csv", "run.json", "run.npz"
 
 RUN_FORMAT = 1
 """Version of `run.json` and `run.npz`. Versions up to this one can be read."""
@@ -130,6 +135,7 @@ def _build(model: Model, arrays: Mapping[str, Any], run: Mapping[str, Any]) -> L
         balanced=bool(run["balanced"]),
         notes=tuple(run["notes"]),
         feature_names=_texts(arrays, "feature_names"),
+        positive=model.extra.get("positive"),
     )
 
 
@@ -187,7 +193,9 @@ WRITERS: dict[str, Callable[[Path, LabelledGraph], None]] = {
         labelled.probabilities,
         labelled.sets,
         labelled.given_labels,
+        labelled.positive,
     ),
+    DISPUTED: write_disputed,
     SUGGESTIONS: write_suggestions,
     MODEL: lambda path, labelled: labelled.model.write(path),
     ARRAYS: _write_arrays,

@@ -20,7 +20,8 @@ from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.calibration import Bin, reliability
 from kryograph.labelling.candidates import TriedSystem
 from kryograph.labelling.label import LabelledGraph
-from kryograph.report import charts, facts
+from kryograph.labelling.quality import ShareEstimate
+from kryograph.report import charts, facts, threshold_chart
 from kryograph.report.html import bidi_isolated, render_page, template_text
 from kryograph.report.node_data import MAX_NODES_ON_MAP, node_data, nodes_on_map
 from kryograph.report.systems_markdown import setting_value
@@ -30,6 +31,12 @@ FIRST_SUGGESTIONS = 15
 """Number of suggestions that are visible before the rest is unfolded."""
 
 MAX_SYSTEMS_LISTED = 20
+
+MAX_THRESHOLDS_LISTED = 20
+"""About so many thresholds are in the table below the curve."""
+
+MAX_DISPUTED_LISTED = 200
+"""Further disputed labels are in the file disputed.csv only."""
 
 MAX_CLASSES_CHARTED = 24
 """A chart of more classes cannot be read; the rarest classes are summed."""
@@ -87,10 +94,11 @@ class ClassLabel(NamedTuple):
 def render_fit_page(labelled: LabelledGraph, info: PageInfo) -> str:
     """The page as the text of one HTML file that opens without network."""
     contexts = {section.key: section.context(labelled, info) for section in FIT_SECTIONS}
+    scripts = ["page.js"] + (["threshold.js"] if contexts["ranking"] else [])
     return render_page(
         "fit.html",
         style=template_text("page.css"),
-        script=template_text("page.js"),
+        scripts=[template_text(name) for name in scripts],
         page_title=info.title,
         version=info.version,
         embedded=node_data(labelled, info.positions, nodes_on_map(labelled)),
@@ -162,16 +170,29 @@ def _accuracy(labelled: LabelledGraph, info: PageInfo) -> Context:
     heat = np.round(10 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype(int)
     return {
         "never_held": known - len(labelled.held_out.nodes),
+        "baseline": labelled.classes[labelled.baseline.label],
         "scores": [
-            (label, *score)
-            for label, score in zip(
-                class_labels(labelled), facts.class_scores(labelled), strict=True
+            (
+                label,
+                one.labels,
+                *_with_interval(one.precision),
+                *_with_interval(one.recall),
+                one.f1,
+                one.predicted,
             )
+            for label, one in zip(class_labels(labelled), labelled.quality.per_class, strict=True)
         ],
         "classes": classes,
         "counts": counts.tolist(),
         "heat": heat.tolist(),
     }
+
+
+def _with_interval(share: ShareEstimate | None) -> tuple[float | None, str]:
+    """A share, and its interval such as "38–96"."""
+    if share is None:
+        return None, ""
+    return share.value, f"{100 * share.low:.0f}–{100 * share.high:.0f}"
 
 
 def confusion_matrix(labelled: LabelledGraph) -> tuple[list[ClassLabel], Indices]:
@@ -193,6 +214,47 @@ def confusion_matrix(labelled: LabelledGraph) -> tuple[list[ClassLabel], Indices
 def _summed(counts: Indices, kept: Indices, rest: Indices) -> Indices:
     """The kept rows, then one row with the sum of the others."""
     return np.concatenate([counts[kept], counts[rest].sum(axis=0, keepdims=True)])
+
+
+def _ranking(labelled: LabelledGraph, info: PageInfo) -> Context | None:
+    """Precision against recall of the positive one of two classes, and a threshold to move."""
+    ranking = labelled.quality.ranking
+    if ranking is None:
+        return None
+    points = threshold_chart.slider_points(ranking)
+    start = threshold_chart.default_position(points)
+    thinned = points[:: max(1, len(points) // MAX_THRESHOLDS_LISTED)]
+    return {
+        "ranking": ranking,
+        "positive": labelled.classes[ranking.positive],
+        "sentence": ranking.sentence(tuple(bidi_isolated(name) for name in labelled.classes)),
+        "chart": threshold_chart.draw_curve(ranking, points[start]),
+        "points": [dataclasses.astuple(point) for point in points],
+        "start": start,
+        "now": points[start],
+        "rows": [
+            (f"{p.threshold:.4f}", p.precision, p.recall, p.selected, p.expected) for p in thinned
+        ],
+    }
+
+
+def _disputed(labelled: LabelledGraph, info: PageInfo) -> Context | None:
+    """Given labels that held-out predictions doubt; a node on the map has its number there."""
+    if not labelled.disputed:
+        return None
+    position = {node: k for k, node in enumerate(nodes_on_map(labelled).tolist())}
+    names, labels = labelled.graph.names, class_labels(labelled)
+    rows = [
+        {
+            "node": names[one.node] if names else one.node,
+            "position": position.get(one.node),
+            "label": labels[one.label],
+            "predicted": labels[one.predicted],
+            "probability": one.probability,
+        }
+        for one in labelled.disputed
+    ]
+    return {"first": rows[:FIRST_SUGGESTIONS], "rest": rows[FIRST_SUGGESTIONS:MAX_DISPUTED_LISTED]}
 
 
 def _certainty(labelled: LabelledGraph, info: PageInfo) -> Context:
@@ -288,9 +350,11 @@ FIT_SECTIONS = (
     Section("summary", "Summary", _summary),
     Section("data", "Data", _data),
     Section("accuracy", "Accuracy", _accuracy),
+    Section("ranking", "Precision and recall", _ranking),
     Section("certainty", "Certainty", _certainty),
     Section("map", "Map of the nodes", _map),
     Section("suggestions", "What to label next", _suggestions),
+    Section("disputed", "Labels to check", _disputed),
     Section("systems", "Systems", _systems),
     Section("reproduction", "Settings and reproduction", _reproduction),
 )

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +48,6 @@ from kryograph.text import OnProgress, ignore_progress
 from kryograph.training.class_shares import (
     accuracy_variance,
     class_shares,
-    fitted_power,
     look_balanced,
     reweighted,
 )
@@ -60,6 +59,7 @@ from kryograph.training.pooling import (
     logarithms,
     mean_one,
 )
+from kryograph.training.purpose import CLASS_WEIGHTS, PURPOSES, Purpose, drawn_shares
 
 HEADS = (
     "diffused-logistic:representation=weighted",
@@ -94,8 +94,15 @@ class PoolSettings(Settings):
     )
     metric: str = setting(
         "accuracy",
-        "what the pool minimises the log-loss for: all nodes alike, or all classes alike",
-        choices=("accuracy", "balanced-accuracy"),
+        "what the pool is made for; 'f1' and 'average-precision' need two classes",
+        choices=PURPOSES,
+    )
+    positive: int = setting(-1, "number of the positive class for f1; -1: the rarer", low=-1)
+    class_weight: str = setting(
+        "by metric",
+        "whether classes count alike in the log-loss ('balanced') or labels do ('none'); 'by "
+        "metric' is 'balanced' for balanced accuracy only",
+        choices=CLASS_WEIGHTS,
     )
     labels: str = setting(
         "guess",
@@ -111,6 +118,11 @@ class PoolSettings(Settings):
     def systems(self, operator: str) -> list[System]:
         """Build the members with this operator."""
         return member_systems(self.members, operator)
+
+    @property
+    def purpose(self) -> Purpose:
+        """The metric that the pool is made for, and how much each class counts."""
+        return Purpose(self.metric, self.class_weight, self.positive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +216,20 @@ class PoolSystem(System[PoolSettings]):
                 network that would take more is left out with a note. None means no limit.
             progress: Called after each member with the share that is done.
         """
+        self.settings.purpose.check(len(task.classes))
         basis, folds = Basis(task.graph), pool_folds(task, seed)
         learned, notes = learn_members(self.members, basis, task, folds, seed, budget, progress)
         evidence, nodes = self._evidence(learned, task, seed)
         whole = evidence.pooled(np.ones(len(learned), dtype=bool))
         shares, balanced = self._class_shares(task, evidence, whole)
-        ratio = self._class_factors(task, evidence, whole, shares, balanced)
+        factors = partial(
+            self.settings.purpose.factors,
+            labels=evidence.labels,
+            drawn=drawn_shares(task),
+            shares=shares,
+            balanced=balanced,
+        )
+        ratio = factors(whole.held_out)
         # Without features, heads learn from eigenvectors, which another graph does not have.
         known_elsewhere = [
             m.system.inductive and (basis.has_features or not isinstance(m.system, HeadSystem))
@@ -221,13 +241,16 @@ class PoolSystem(System[PoolSettings]):
         weights |= {STATE + name: value for name, value in basis.state.items()}
         weights |= {"graph": _fingerprint(task.graph)}
         weights |= _pool_tensors("pool.", whole, numbers, ratio)
-        labels, frequency = evidence.labels, mean_one((shares / _drawn(task))[evidence.labels])
+        labels, frequency = (
+            evidence.labels,
+            mean_one((shares / drawn_shares(task))[evidence.labels]),
+        )
         held_out, gain = reweighted(whole.held_out, ratio), None
         if inductive.all():
             weights |= _pool_tensors("inductive.", whole, numbers, ratio)
         elif inductive.any():
             others = evidence.pooled(inductive)
-            own = self._class_factors(task, evidence, others, shares, balanced)
+            own = factors(others.held_out)
             weights |= _pool_tensors("inductive.", others, numbers[inductive], own)
             if labels.size:
                 without = _mean_right(reweighted(others.held_out, own), labels, frequency)
@@ -258,15 +281,12 @@ class PoolSystem(System[PoolSettings]):
         held = ~np.isnan(logs).any(axis=(0, 1, 3))
         nodes = task.split.train[held]
         labels = task.labels[nodes]
-        importance = np.ones(labels.size)
-        if self.settings.metric == "balanced-accuracy":
-            importance = mean_one((1 / _drawn(task))[labels])
         evidence = Evidence(
             held_out=logs[:, :, held],
             final=np.stack([logarithms(member.probabilities) for member in learned]),
             labels=labels,
             prior=np.array([getattr(member.system, "prior", 1.0) for member in learned]),
-            importance=importance,
+            importance=self.settings.purpose.importance(labels, drawn_shares(task)),
             seed=seed,
         )
         return evidence, nodes
@@ -279,27 +299,10 @@ class PoolSystem(System[PoolSettings]):
         counts = np.bincount(task.labels[task.split.train])
         design = look_balanced(counts) if kind == "guess" else kind == "balanced"
         if not design or not evidence.labels.size:
-            return _drawn(task), False
+            return drawn_shares(task), False
         others = np.setdiff1d(np.arange(task.graph.n), task.split.train)
         predicted = whole.probabilities[others] if others.size else whole.probabilities
         return class_shares(whole.held_out, evidence.labels, predicted), True
-
-    def _class_factors(
-        self,
-        task: Task,
-        evidence: Evidence,
-        pooled: PooledMembers,
-        shares: npt.NDArray[np.float64],
-        balanced: bool,
-    ) -> npt.NDArray[np.float64]:
-        """Factors of the classes' probabilities that suit these members."""
-        drawn = _drawn(task)
-        by_class = self.settings.metric == "balanced-accuracy"
-        if balanced and not by_class:
-            return np.asarray(shares / drawn)
-        even = 1 / drawn.size
-        limit = even / drawn if by_class else drawn / even
-        return fitted_power(pooled.held_out, evidence.labels, evidence.importance, limit)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         same = torch.equal(weights["graph"], _fingerprint(graph))
@@ -370,13 +373,6 @@ def _pool_tensors(
             prefix + "ratio": np.log(ratio),
         }
     )
-
-
-def _drawn(task: Task) -> npt.NDArray[np.float64]:
-    """Shares of the classes among the labels; no label counts as half a label."""
-    counts = np.bincount(task.labels[task.split.train], minlength=len(task.classes))
-    present = np.maximum(counts, 0.5)
-    return np.asarray(present / present.sum())
 
 
 def _mean_right(
