@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kryograph.nn import kept_operators
-from kryograph.nn.kept_operators import MOST_KEPT, kept_operator
+from kryograph.nn.kept_operators import MOST_OPERATORS, kept_operator
 from kryograph.nn.multi_scale import KrylovConv
 from kryograph.operators import Operator, from_edge_index
 from tests.layers import directed, random
@@ -113,12 +113,12 @@ def test_an_operator_goes_with_its_tensors() -> None:
 
 
 def test_few_operators_are_kept_and_those_in_use_stay() -> None:
-    graphs = [directed(9, 25, seed=seed) for seed in range(MOST_KEPT + 3)]
+    graphs = [directed(9, 25, seed=seed) for seed in range(MOST_OPERATORS + 3)]
     first = kept_operator(*graphs[0], 9)
     for graph in graphs[1:]:
         kept_operator(*graph, 9)
         assert kept_operator(*graphs[0], 9) is first
-    assert len(kept_operators._KEPT) == MOST_KEPT
+    assert len(kept_operators._KEPT) == MOST_OPERATORS
 
 
 def test_a_layer_normalises_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from kryograph.operators import Operator, from_edge_index
 
-MOST_KEPT = 8
+MOST_OPERATORS = 8
 """Number of operators that are kept; the one that was not used for longest is dropped first."""
 
 Key: TypeAlias = tuple[int, int, int, str]
@@ -68,7 +68,7 @@ def kept_operator(
         operator = from_edge_index(edge_index, constant, n, name)
         entry = _Entry(tuple(_source(tensor, key) for tensor in tensors), operator)
     _KEPT[key] = entry
-    for oldest in list(_KEPT)[:-MOST_KEPT]:
+    for oldest in list(_KEPT)[:-MOST_OPERATORS]:
         _KEPT.pop(oldest, None)
     return entry.operator
 
