@@ -56,13 +56,11 @@ from kryograph.features import normalised
 from kryograph.graph import UNKNOWN, Graph, Task
 from kryograph.model import Model
 from kryograph.systems import SYSTEMS, NetworkSystem, System, system
+from kryograph.systems.pool_members import NETWORK_EPOCHS
 from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions
 from kryograph.training.stopping import exactly
 
 Array = npt.NDArray[Any]
-
-EPOCHS = 200
-"""Default number of epochs of the classifiers with a network; without validation, none is best."""
 
 
 class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,7 +86,7 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if system is not None:
             cls.system_name = system
             initialise: Any = _initialiser(_parameters(SYSTEMS[system]))
-            cls.__init__ = initialise
+            cls.__init__ = initialise  # type: ignore[method-assign]
 
     def _build_system(self) -> System:
         kind = SYSTEMS[self.system_name]
@@ -199,7 +197,7 @@ def _parameters(kind: type[System]) -> list[inspect.Parameter]:
     if kind.uses_operator:
         rows.append(("operator", kind.operator, "str"))
     if issubclass(kind, NetworkSystem):
-        rows.append(("epochs", EPOCHS, "int"))
+        rows.append(("epochs", NETWORK_EPOCHS, "int"))
     rows += [("graph", None, "Graph | None"), ("n_neighbors", 7, "int")]
     rows += [("unknown_label", UNKNOWN, "Any"), ("random_state", None, "Any")]
     only = inspect.Parameter.KEYWORD_ONLY

@@ -25,8 +25,14 @@ Diffusion: TypeAlias = Operator | EdgeOperator | SparseMatrix
 
 AnyDiffusion = TypeVar("AnyDiffusion", bound=Diffusion)
 
+
+def identity(x: Tensor) -> Tensor:
+    """Return the argument; a function with a name, so that networks can be pickled."""
+    return x
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "identity": lambda x: x,
+    "identity": identity,
     "tanh": torch.tanh,
     "relu": torch.relu,
     "leaky-relu": nn.functional.leaky_relu,
