@@ -87,6 +87,7 @@ LATE = {
 LAZY = {
     "cli": "help and usage errors are answered before torch is imported",
     "data": "Arrow, for .npz archives and for data sets in files of one's own",
+    "nn": "torch_geometric's message passing, which only its explainers need",
 }
 """Parts that may delay imports by `lazy_imports`, and why."""
 

@@ -67,6 +67,19 @@ def test_programs_of_own_graph_work(folder: Path) -> None:
     assert names["model"].transduction_.shape == (8,)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
+def test_programs_of_python_work_in_their_order() -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    for program in blocks(page, "python"):
+        exec(program, names)
+    assert names["model"].transduction_.shape == (240,)
+    assert names["scores"].min() > 0.7
+    assert names["search"].best_params_["order"] == 6  # neighbours help on this graph
+    assert names["weight"].grad.abs().sum() > 0
+    assert names["explanation"].edge_mask.shape == (names["pyg"].num_edges,)
+
+
 def test_program_of_theory_works() -> None:
     [program] = blocks(THEORY, "python")
     names: dict[str, object] = {"L": operator(toy.cycle(6)), "X": np.eye(6, 2)}

@@ -227,6 +227,10 @@ class Graph:
         # Indices may have 32 or 64 bits and features either precision: equal values count.
         return digest(*(a.astype(np.int64 if a.dtype.kind == "i" else np.float64) for a in arrays))
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """Return the graph itself, which never changes; scikit-learn copies each parameter."""
+        return self
+
     def __repr__(self) -> str:
         kind = "sparse" if isinstance(self.features, sp.csr_array) else "dense"
         columns = f"{self.features.shape[1]:,} {kind} features"
