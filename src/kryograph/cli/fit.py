@@ -43,10 +43,6 @@ with lazy_imports():
     from kryograph.report import fit_page, layout
 
 
-POOL_METRICS = ("accuracy", "balanced-accuracy")
-"""Choices of the setting `metric` of the pool, which is not imported for the help of a command."""
-
-
 def fit(
     edges: EdgesFile,
     out: FitFolder,
