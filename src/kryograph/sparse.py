@@ -116,7 +116,7 @@ class SparseMatrix:
         return SparseMatrix(_to_torch(selected, self.dtype, self.device))
 
     def corner(self, rows: int, columns: int, *, symmetric: bool = False) -> SparseMatrix:
-        """The first `rows` rows without a copy; their entries must lie in the first `columns`."""
+        """View of the first `rows` rows, which must have no entry beyond the first `columns`."""
         start = self._matrix.crow_indices()[: rows + 1]
         end = int(start[-1])
         entries = self._matrix.col_indices()[:end], self._matrix.values()[:end]

@@ -116,7 +116,12 @@ LIGHT: list[tuple[int, tuple[str, ...]]] = [
     (2, ("predict", "none", "--edges", "e.csv", "--out", "new.csv")),
     (2, ("suggest", "none")),
     (2, ("suggest", "none", "--count", "0")),
-    (2, ("bench", "fit", "--draws", "0")),
+    (2, ("bench", "graphs")),
+    (2, ("bench", "graphs", "--data", "graphs", "--draws", "0")),
+    (2, ("bench", "graphs", "--data", "graphs", "--per-class", "few")),
+    (2, ("depth", "--depths", "deep")),
+    (2, ("train", "--label-rate", "5")),
+    (2, ("tune", "lp", "--label-rate", "few")),
 ]
 """Exit code and arguments of calls that compute nothing."""
 

@@ -13,7 +13,6 @@ import kryograph
 from kryograph.bench import benchmark_summaries, load_benchmark
 from kryograph.cli import options
 from kryograph.cli.console import Progress, note, print_json, print_table
-from kryograph.errors import UsageError
 from kryograph.files import check_own_file, write_text
 from kryograph.lazy import lazy_imports
 from kryograph.text import parse_duration, percent, plural
@@ -58,7 +57,7 @@ def bench_graphs(
         ),
     ],
     per_class: Annotated[
-        str, options.option("--per-class", "NUMBERS", "Labels of each class: 3,10,20.")
+        str, options.numbers("--per-class", "Labels of each class: 3,10,20.")
     ] = "3,10,20",
     draws: Annotated[int, options.count("--draws", "Number of random draws; seeds 0, 1, …")] = 3,
     methods: Annotated[
@@ -87,7 +86,7 @@ def bench_graphs(
         check_own_file(html)
     benchmark = graph_accuracy.GraphBenchmark(
         graph_accuracy.find_graphs(options.split_commas(data)),
-        _numbers(per_class),
+        tuple(options.read_numbers("--per-class", per_class)),
         draws,
         tuple(methods or graph_accuracy.GRAPH_METHODS),
         parse_duration(budget),
@@ -127,12 +126,3 @@ def bench_graphs(
 def _line(row: graph_rows.GraphRow) -> str:
     result = row.error or f"{percent(row.accuracy)} % in {row.seconds or 0.0:.1f} s"
     return f"{row.graph}, {row.per_class} per class, seed {row.seed}, {row.method}: {result}"
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(dict.fromkeys(int(part) for part in options.split_commas(text)))
-    except ValueError:
-        raise UsageError(
-            f"--per-class takes whole numbers, such as 3,10,20; got {text!r}."
-        ) from None

@@ -43,10 +43,10 @@ EFFICIENCY = 0.7
 """The share of the better of both rates that kernels of usual shapes reach."""
 
 SPARSE_LAUNCHES = 8
-"""A sparse product starts as slowly as so many dense kernels: it checks and wraps its matrix."""
+"""Starting a sparse product, which checks its matrix, takes as long as this many dense kernels."""
 
 LOOP_LAUNCHES = 80
-"""The training loop around a network (loss, checks, accuracies) starts as many kernels an epoch."""
+"""Kernels an epoch that the training loop starts beside the network: loss, checks, accuracies."""
 
 RUN_BYTES = 10e6
 """Memory of any run: kernels whose code is loaded at first use, and the allocator's reserve."""

@@ -68,7 +68,7 @@ class Hops:
         """The matrix L[T_k, T_{k+1}], which maps rows of T_{k+1} to rows of T_k."""
         rows, columns = self.sizes[k], self.sizes[k + 1]
         if (rows, columns) not in self._steps:
-            # Where a step leads nowhere new, rows and columns are the same nodes.
+            # If a step reaches no new node, rows and columns are the same nodes.
             symmetric = self.L.symmetric and rows == columns
             self._steps[rows, columns] = self._whole.corner(rows, columns, symmetric=symmetric)
         return self._steps[rows, columns]

@@ -34,7 +34,7 @@ Embedding: TypeAlias = npt.NDArray[np.float64]
 """A vector for each node, N × d."""
 
 Weights: TypeAlias = Mapping[str, Tensor]
-"""Learned tensors by name; with a graph, all that `System.apply` needs."""
+"""Learned tensors by name. `System.apply` needs these and a graph, and nothing else."""
 
 S = TypeVar("S", bound=Settings, default=Any)
 """Type of a system's settings; `System` alone means a system with any settings."""
