@@ -17,7 +17,7 @@ from kryograph.errors import UsageError
 from kryograph.files import check_output, replaced
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.label import LabelledGraph
-from kryograph.labelling.ranking import node_ranks
+from kryograph.labelling.node_ranking import node_ranks
 from kryograph.systems.base import Probabilities
 
 PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
