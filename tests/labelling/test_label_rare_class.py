@@ -11,7 +11,7 @@ from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
 from kryograph.labelling import LabelledGraph, label_nodes
 from kryograph.labelling.calibration import Calibration
-from kryograph.labelling.ranking import node_ranks
+from kryograph.labelling.node_ranking import node_ranks
 from kryograph.model import Model
 from kryograph.stats import f1_score
 from kryograph.systems import system

@@ -17,6 +17,7 @@ from kryograph.labelling.cross_validation import HeldOut
 from kryograph.labelling.label import LabelledGraph, label_nodes
 from kryograph.report.fit_page import PageInfo, render_fit_page
 from kryograph.systems import system
+from tests.fraud_graph import FRAUD_CLASSES, draw_fraud_graph
 
 NASTY = "</script><script>alert(1)</script>"
 """A name that would run a script if it were not escaped."""
@@ -33,6 +34,15 @@ def fitted(n: int = 300, classes: int = 4) -> LabelledGraph:
     named = replace(data.graph, names=tuple(f"n{i}" for i in range(n)))
     names = tuple(f"topic {c}" for c in range(classes))
     return label_nodes(named, given, names, systems=[system("prototypes")], suggestions=30)
+
+
+@cache
+def lopsided() -> LabelledGraph:
+    """A fit with two classes, "no" and "yes"; the latter is rare, and one label is wrong."""
+    graph, _, given = draw_fraud_graph(400, labelled=0.5, signal=2.0, seed=3)
+    given[np.flatnonzero(given == 0)[:3]] = 1
+    named = replace(graph, names=tuple(f"n{i}" for i in range(400)))
+    return label_nodes(named, given, FRAUD_CLASSES, systems=[system("trees")], coverage_by="class")
 
 
 def renamed(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -24,7 +25,15 @@ from kryograph.report.fit_page import (
 from kryograph.report.html import environment
 from kryograph.report.node_data import MAX_NODE_NAME_LENGTH
 from kryograph.systems import system
-from tests.report.labelled_graphs import NASTY, embedded_nodes, fitted, large, page_of, renamed
+from tests.report.labelled_graphs import (
+    NASTY,
+    embedded_nodes,
+    fitted,
+    large,
+    lopsided,
+    page_of,
+    renamed,
+)
 
 VOID = {"meta", "input", "link", "img", "br", "hr"}
 
@@ -92,7 +101,7 @@ def test_links_labels_and_descriptions_lead_somewhere() -> None:
 
 
 def test_sections_come_in_the_order_of_their_records() -> None:
-    text = page_of(fitted())
+    text = page_of(lopsided())
     starts = [text.index(f'<section id="{section.key}"') for section in FIT_SECTIONS[1:]]
     assert starts == sorted(starts)
     links = re.findall('<a href="#([a-z]+)">(.*?)</a>', text.partition("<main")[0])
@@ -136,6 +145,73 @@ def test_the_data_are_described() -> None:
         assert f"{key} {value} " in text
 
 
+def test_accuracy_stands_beside_the_baseline_and_classes_have_intervals() -> None:
+    labelled = lopsided()
+    text = read(labelled).text
+    baseline = f"{100 * labelled.baseline.accuracy:.1f} %"
+    assert f"Always the most frequent class {baseline} " in text
+    assert f"Always answering the most frequent class, no , would be right for {baseline}" in text
+    rare = labelled.per_class["yes"]
+    assert rare.precision is not None
+    assert rare.recall is not None
+    cells = [
+        f"{rare.labels}",
+        *(
+            cell
+            for share in (rare.precision, rare.recall)
+            for cell in (
+                f"{100 * share.value:.1f} %",
+                f"{100 * share.low:.0f}–{100 * share.high:.0f}",
+            )
+        ),
+    ]
+    assert f"yes {' '.join(cells)} " in text
+
+
+def test_ranking_has_a_curve_a_slider_and_their_numbers() -> None:
+    labelled = lopsided()
+    ranking = labelled.quality.ranking
+    assert ranking is not None
+    page = read(labelled)
+    assert ranking.sentence(labelled.classes) in page.text
+    [points] = [value for _, key, value in page.attributes if key == "data-points"]
+    assert points is not None
+    thresholds, precisions, recalls, *_ = zip(*json.loads(points), strict=True)
+    assert list(thresholds) == sorted(thresholds)
+    assert recalls[0] == 1.0
+    assert precisions[0] == pytest.approx(ranking.points[-1].precision, abs=1e-4)
+    for name in ("page.js", "threshold.js"):
+        asset = files("kryograph.report").joinpath("templates", name).read_bytes()
+        digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
+        assert any(value and f"'sha256-{digest}'" in value for _, _, value in page.attributes)
+
+
+def test_more_than_two_classes_have_no_ranking_and_no_script_for_it() -> None:
+    text = page_of(fitted())
+    assert 'id="ranking"' not in text
+    assert "data-points" not in text.partition("<script")[0]
+
+
+def test_disputed_labels_are_listed_with_both_classes() -> None:
+    labelled = lopsided()
+    assert len(labelled.disputed) > 2
+    text = read(labelled).text
+    for one in labelled.disputed:
+        given, predicted = labelled.classes[one.label], labelled.classes[one.predicted]
+        assert f"n{one.node} {given} {predicted} {100 * one.probability:.1f} %" in text
+    calm = replace(
+        labelled, held_out=replace(labelled.held_out, labels=labelled.held_out.right * 0)
+    )
+    sure = np.tile([1.0, 0.0], (len(calm.held_out.nodes), 1))
+    calm = replace(calm, held_out=replace(calm.held_out, probabilities=sure))
+    assert "Labels to check" not in read(calm).text
+
+
+def test_sets_by_class_are_described_as_such() -> None:
+    assert "every class has a threshold of its own" in read(lopsided()).text
+    assert "every class has a threshold of its own" not in read(fitted()).text
+
+
 def test_the_end_says_how_to_do_it_again() -> None:
     labelled = fitted()
     text = read(labelled).text
@@ -159,7 +235,8 @@ def test_suggestions_have_their_reasons_and_lead_to_the_map() -> None:
         assert f"n{suggestion.node}" in page.text
         assert suggestion.why(labelled.classes) in page.text
     jumps = [value for _, key, value in page.attributes if key == "data-node"]
-    assert jumps == [str(each.node) for each in labelled.suggestions]
+    assert jumps == [str(one.node) for one in (*labelled.suggestions, *labelled.disputed)]
+    jumps = jumps[: len(labelled.suggestions)]
     assert len(jumps) > FIRST_SUGGESTIONS
     assert f"{len(jumps) - FIRST_SUGGESTIONS} more nodes" in page.text
 

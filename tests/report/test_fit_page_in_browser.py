@@ -15,7 +15,7 @@ import pytest
 from kryograph.graph import UNKNOWN
 from kryograph.labelling.label import LabelledGraph
 from kryograph.report.charts import class_colours
-from tests.report.labelled_graphs import NASTY, fitted, large, page_of, places, renamed
+from tests.report.labelled_graphs import NASTY, fitted, large, lopsided, page_of, places, renamed
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -347,3 +347,47 @@ def test_a_graph_of_two_nodes_has_a_page(opened: Opens) -> None:
         page.fill("#search", "right")
         page.press("#search", "Enter")
         assert page.locator("#tip strong").inner_text() == "right"
+
+
+def test_threshold_moves_the_point_on_the_curve_and_the_numbers(opened: Opens) -> None:
+    labelled = lopsided()
+    ranking = labelled.quality.ranking
+    assert ranking is not None
+    highest, lowest = ranking.points[0], ranking.points[-1]
+    with opened(labelled) as page:
+
+        def shown() -> dict[str, str]:
+            fact = page.locator("[data-fact]")
+            texts = fact.evaluate_all(
+                "all => all.map((one) => [one.dataset.fact, one.textContent])"
+            )
+            return dict(texts)
+
+        page.focus("#threshold")
+        for key, point in (("Home", lowest), ("End", highest)):
+            page.keyboard.press(key)
+            assert shown() == {
+                "threshold": f"{point.threshold:.3f}",
+                "precision": f"{100 * point.precision:.1f}\N{NO-BREAK SPACE}%",
+                "recall": f"{100 * point.recall:.1f}\N{NO-BREAK SPACE}%",
+                "selected": f"{point.selected:,}",
+                "expected": f"{point.expected:,.0f}",
+            }
+        before = float(page.get_attribute("#threshold-mark", "cx") or "nan")
+        page.keyboard.press("Home")
+        after = float(page.get_attribute("#threshold-mark", "cx") or "nan")
+        assert after > before  # a lower threshold has a higher recall
+        assert "recall" in (page.get_attribute("#threshold", "aria-valuetext") or "")
+        page.locator("#disputed .jump").first.click()
+        assert page.locator("#tip strong").inner_text() == f"n{labelled.disputed[0].node}"
+
+
+def test_threshold_fits_on_a_phone(opened: Opens) -> None:
+    with opened(lopsided()) as page:
+        page.set_viewport_size({"width": 375, "height": 700})
+        wide, room = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= room
+        box = page.locator("#threshold").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 375

@@ -14,7 +14,7 @@ from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.label import LabelledGraph
 from kryograph.labelling.node_names import node_names
-from kryograph.labelling.ranking import node_ranks
+from kryograph.labelling.node_ranking import node_ranks
 from kryograph.systems.base import Probabilities
 
 SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.cross_validation import HeldOut
-from kryograph.labelling.ranking import Ranking, rank_nodes
+from kryograph.labelling.node_ranking import NodeRanking, rank_nodes
 from kryograph.stats import balanced_accuracy, wilson_interval
 from kryograph.systems.base import Probabilities
 from kryograph.text import percent, quoted
@@ -78,7 +78,7 @@ class Quality:
         baseline: Accuracy of always answering the most frequent class.
         balanced_accuracy: Mean recall of the classes that have held-out labels.
         per_class: Quality of each class.
-        ranking: Ranking by the probability of the positive class; None unless there are two
+        ranking: NodeRanking by the probability of the positive class; None unless there are two
             classes, both with held-out labels.
     """
 
@@ -86,7 +86,7 @@ class Quality:
     baseline: Baseline
     balanced_accuracy: float
     per_class: tuple[ClassQuality, ...]
-    ranking: Ranking | None
+    ranking: NodeRanking | None
 
     def warning(self, classes: tuple[str, ...]) -> str | None:
         """Sentence for a fit that is not more accurate than the baseline; None for a better one."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from kryograph.labelling.ranking import Ranking
+from kryograph.labelling.node_ranking import NodeRanking
 from kryograph.report.charts import at, element, line, svg, text
 
 LEFT, TOP, SIZE = 46, 28, 300
@@ -27,7 +27,7 @@ class SliderPoint:
     y: float
 
 
-def slider_points(ranking: Ranking) -> list[SliderPoint]:
+def slider_points(ranking: NodeRanking) -> list[SliderPoint]:
     """Points of the slider: the lowest threshold is on the left, the highest on the right."""
     return [
         SliderPoint(
@@ -52,7 +52,7 @@ def default_position(points: Sequence[SliderPoint]) -> int:
     return next(above, len(points) - 1)
 
 
-def draw_curve(ranking: Ranking, now: SliderPoint) -> Markup:
+def draw_curve(ranking: NodeRanking, now: SliderPoint) -> Markup:
     """SVG of the curve, with the point of the slider; dotted is the precision of a random order."""
     bottom = TOP + SIZE
     parts = [text(0, 12, "precision", "unit", "start")]

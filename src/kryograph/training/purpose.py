@@ -52,7 +52,7 @@ def drawn_shares(task: Task) -> _Array:
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a pool is made for.
+    """The metric that a pool is made for, and how much each class counts in its loss.
 
     Args:
         metric: One of `PURPOSES`.

@@ -1,4 +1,4 @@
-"""Ranking of nodes by the probability of the positive one of two classes.
+"""NodeRanking of nodes by the probability of the positive one of two classes.
 
 Where one class is rare, few nodes reach one half, and the question is rather: in which order are
 the nodes to be looked at, and how many of the first ones are positive? The curve of precision
@@ -56,8 +56,8 @@ class CurvePoint:
 
 
 @dataclass(frozen=True)
-class Ranking:
-    """Ranking of the nodes by the probability of the positive class.
+class NodeRanking:
+    """NodeRanking of the nodes by the probability of the positive class.
 
     Args:
         positive: Number of the positive class.
@@ -116,7 +116,7 @@ def rank_nodes(
     is_positive: npt.NDArray[np.bool_],
     weights: _Array,
     unlabelled: _Array,
-) -> Ranking:
+) -> NodeRanking:
     """Measure the ranking by one class.
 
     Args:
@@ -143,7 +143,7 @@ def rank_nodes(
     )
     free = unlabelled.size
     top = next((number for number in TOP_COUNTS if number * 5 <= free), free)
-    return Ranking(
+    return NodeRanking(
         positive=positive,
         share=float(weights @ is_positive / weights.sum()),
         average_precision=curve.average_precision,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from kryograph.labelling.ranking import (
+from kryograph.labelling.node_ranking import (
     MAX_CURVE_POINTS,
-    Ranking,
+    NodeRanking,
     fitted_chances,
     node_ranks,
     rank_nodes,
@@ -15,7 +15,7 @@ from kryograph.labelling.ranking import (
 CLASSES = ("no", "yes")
 
 
-def ranking_of_five(unlabelled: list[float]) -> Ranking:
+def ranking_of_five(unlabelled: list[float]) -> NodeRanking:
     held_out = np.array([0.9, 0.6, 0.6, 0.2, 0.1])
     is_positive = np.array([True, True, False, False, False])
     return rank_nodes(1, held_out, is_positive, np.ones(5), np.array(unlabelled))
