@@ -244,6 +244,18 @@ def test_folds_of_known_labels_score_known_labels_only(
         assert sorted([*train, *test]) == list(range(240))
 
 
+@pytest.mark.parametrize("dtype", ["object", "string", "category", "Int64", "float64"])
+def test_every_kind_of_unknown_label_can_be_cross_validated(
+    data: Dataset, sparse_labels: np.ndarray, dtype: str
+) -> None:
+    labels = data.labels if dtype in ("Int64", "float64") else np.array([*"abc"])[data.labels]
+    y = pd.Series(labels, dtype=object).where(sparse_labels != -1, None).astype(dtype)
+    assert y.isna().sum() == 180
+    model = KrylovClassifier(graph=data.graph, epochs=40, random_state=0)
+    options = {"cv": KnownLabelsKFold(3), "scoring": "balanced_accuracy"}
+    assert min(split_scores(model, np.arange(240), y, **options)) > 0.7
+
+
 def test_ordinary_folds_never_score_minus_one(data: Dataset, sparse_labels: np.ndarray) -> None:
     model = KrylovClassifier(graph=data.graph, epochs=40, random_state=0)
     scores = split_scores(model, np.arange(240), sparse_labels, cv=3)

@@ -5,12 +5,12 @@ from xml.etree import ElementTree
 import pytest
 
 from kryograph.experiments.comparison import Comparison
-from kryograph.experiments.ranking import NodeRanking
+from kryograph.experiments.ranking import Ranking
 from kryograph.report.rank_diagram import comparison_text, probability, rank_svg, rank_text
 
 SVG = "{http://www.w3.org/2000/svg}"
 THIRTY = tuple(f"c{j}" for j in range(30))
-FOUR = NodeRanking(("first", "second", "third", "fourth"), (1.0, 1.8, 2.6, 4.0), THIRTY, 0.0004)
+FOUR = Ranking(("first", "second", "third", "fourth"), (1.0, 1.8, 2.6, 4.0), THIRTY, 0.0004)
 """The critical difference is 0.86: neighbours among the first three do not differ significantly."""
 
 
@@ -49,13 +49,13 @@ def test_the_text_has_a_line_for_each_system_and_a_bar_for_each_group() -> None:
 
 
 def test_of_two_systems_there_is_no_friedman_test() -> None:
-    apart = NodeRanking(("first", "second"), (1.0, 2.0), THIRTY, None)
+    apart = Ranking(("first", "second"), (1.0, 2.0), THIRTY, None)
     said = rank_text(apart)
     assert "Friedman" not in said
     assert "All systems differ significantly." in said
 
 
-def picture(ranking: NodeRanking, title: str = "Systems") -> ElementTree.Element:
+def picture(ranking: Ranking, title: str = "Systems") -> ElementTree.Element:
     return ElementTree.fromstring(rank_svg(ranking, title))
 
 
@@ -83,7 +83,7 @@ def test_the_picture_has_a_bar_from_the_first_of_a_group_to_its_last() -> None:
 def test_nothing_of_the_picture_is_outside_it(k: int) -> None:
     names = tuple(f"truncated-krylov-{i}" for i in range(k))
     # Two columns: the critical difference is longer than the axis.
-    root = picture(NodeRanking(names, tuple(1.0 + i for i in range(k)), ("x", "y"), None))
+    root = picture(Ranking(names, tuple(1.0 + i for i in range(k)), ("x", "y"), None))
     width, height = float(root.get("width", "")), float(root.get("height", ""))
     for element in root.iter(f"{SVG}text"):
         room = 7.6 * len(element.text or "") if element.get("class") == "name" else 0

@@ -136,10 +136,15 @@ def rank_nodes(
     spread = np.geomspace(1, count, MAX_CURVE_POINTS).round().astype(int) - 1
     kept = np.arange(count) if count <= MAX_CURVE_POINTS else np.unique(spread)
     selected = np.searchsorted(ranked, -curve.thresholds[kept], side="right")
-    columns = (curve.thresholds[kept], curve.precision[kept], curve.recall[kept])
     points = tuple(
-        CurvePoint(*values, taken, float(sums[taken]))
-        for *values, taken in zip(*(c.tolist() for c in columns), selected.tolist(), strict=True)
+        CurvePoint(
+            threshold=float(curve.thresholds[k]),
+            precision=float(curve.precision[k]),
+            recall=float(curve.recall[k]),
+            selected=int(taken),
+            expected=float(sums[taken]),
+        )
+        for k, taken in zip(kept, selected, strict=True)
     )
     free = unlabelled.size
     top = next((number for number in TOP_COUNTS if number * 5 <= free), free)

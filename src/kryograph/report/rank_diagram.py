@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from markupsafe import Markup
 
 from kryograph.experiments.comparison import Comparison
-from kryograph.experiments.ranking import NodeRanking
+from kryograph.experiments.ranking import Ranking
 from kryograph.report.charts import at, element, line, rectangle, svg, text
 from kryograph.report.results_text import signed, text_table
 
@@ -77,7 +77,7 @@ def comparison_text(pairs: Sequence[Comparison]) -> str:
     return "\n".join(lines)
 
 
-def rank_text(ranking: NodeRanking) -> str:
+def rank_text(ranking: Ranking) -> str:
     """Diagram for a terminal: a line for each system, a vertical bar for each group."""
     k = len(ranking.systems)
     width = max(len(name) for name in ranking.systems)
@@ -98,7 +98,7 @@ def rank_text(ranking: NodeRanking) -> str:
     return "\n".join([*lines, "", _explanation(ranking)])
 
 
-def _heading(ranking: NodeRanking) -> str:
+def _heading(ranking: Ranking) -> str:
     p = ranking.friedman_p
     friedman = "" if p is None else f"; Friedman p {probability(p)}"
     return (
@@ -107,13 +107,13 @@ def _heading(ranking: NodeRanking) -> str:
     )
 
 
-def _explanation(ranking: NodeRanking) -> str:
+def _explanation(ranking: Ranking) -> str:
     if not ranking.groups:
         return "All systems differ significantly."
     return "A bar joins systems that do not differ significantly."
 
 
-def rank_svg(ranking: NodeRanking, title: str) -> str:
+def rank_svg(ranking: Ranking, title: str) -> str:
     """Diagram as the text of an SVG file."""
     k = len(ranking.systems)
     letters = max(len(name) for name in ranking.systems)
@@ -144,7 +144,7 @@ def rank_svg(ranking: NodeRanking, title: str) -> str:
     return f"<!-- made by kryograph -->\n{picture}\n"
 
 
-def _axis(ranking: NodeRanking, x: Scale, top: float) -> Iterator[Markup]:
+def _axis(ranking: Ranking, x: Scale, top: float) -> Iterator[Markup]:
     k, cd = len(ranking.systems), ranking.critical_difference
     yield line(x(1), top, x(k), top, "axis")
     for tick in range(1, k + 1):
@@ -164,7 +164,7 @@ def _better_half(k: int) -> int:
     return (k + 1) // 2
 
 
-def _labels(ranking: NodeRanking, x: Scale, top: float, first: float) -> Iterator[Markup]:
+def _labels(ranking: Ranking, x: Scale, top: float, first: float) -> Iterator[Markup]:
     """Names of the better half on the left, of the others on the right: no two stems cross."""
     k = len(ranking.systems)
     for i, (name, rank) in enumerate(zip(ranking.systems, ranking.ranks, strict=True)):

@@ -97,12 +97,15 @@ class PoolSettings(Settings):
         "what the pool is made for; 'f1' and 'average-precision' need two classes",
         choices=PURPOSES,
     )
-    positive: int = setting(-1, "number of the positive class for f1; -1: the rarer", low=-1)
+    positive: int = setting(
+        -1, "number of the positive class for f1; -1 is the rarer one", low=-1, neutral=-1
+    )
     class_weight: str = setting(
         "by metric",
         "whether classes count alike in the log-loss ('balanced') or labels do ('none'); 'by "
         "metric' is 'balanced' for balanced accuracy only",
         choices=CLASS_WEIGHTS,
+        neutral="by metric",
     )
     labels: str = setting(
         "guess",

@@ -33,7 +33,7 @@ ONE_CLASS_METRICS = ("f1", "average-precision")
 CLASS_WEIGHTS = ("by metric", "none", "balanced")
 
 
-def rarer_class(shares: npt.NDArray[np.floating]) -> int:
+def rarer_class(shares: npt.NDArray[np.floating | np.integer]) -> int:
     """Number of the rarest class; of equally rare ones, the last.
 
     >>> rarer_class(np.array([0.9, 0.1])), rarer_class(np.array([0.5, 0.5]))
