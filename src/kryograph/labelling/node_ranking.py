@@ -1,4 +1,4 @@
-"""NodeRanking of nodes by the probability of the positive one of two classes.
+"""Ranking of nodes by the probability of the positive one of two classes.
 
 Where one class is rare, few nodes reach one half, and the question is rather: in which order are
 the nodes to be looked at, and how many of the first ones are positive? The curve of precision
@@ -57,7 +57,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class NodeRanking:
-    """NodeRanking of the nodes by the probability of the positive class.
+    """Ranking of the nodes by the probability of the positive class.
 
     Args:
         positive: Number of the positive class.

@@ -78,7 +78,7 @@ class Quality:
         baseline: Accuracy of always answering the most frequent class.
         balanced_accuracy: Mean recall of the classes that have held-out labels.
         per_class: Quality of each class.
-        ranking: NodeRanking by the probability of the positive class; None unless there are two
+        ranking: Ranking by the probability of the positive class; None unless there are two
             classes, both with held-out labels.
     """
 
