@@ -14,7 +14,8 @@ import numpy as np
 from kryograph.data import synthetic_citations
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.cross_validation import HeldOut
-from kryograph.labelling.label import LabelledGraph, label_nodes
+from kryograph.labelling.label import label_nodes
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.fit_page import PageInfo, render_fit_page
 from kryograph.systems import system
 from tests.fraud_graph import FRAUD_CLASSES, draw_fraud_graph

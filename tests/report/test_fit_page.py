@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report import fit_page
 from kryograph.report.fit_page import (
     FIRST_SUGGESTIONS,

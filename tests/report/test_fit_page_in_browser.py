@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kryograph.graph import UNKNOWN
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.charts import class_colours
 from tests.report.labelled_graphs import NASTY, fitted, large, lopsided, page_of, places, renamed
 

@@ -7,7 +7,7 @@ import numpy as np
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.calibration import Calibration
 from kryograph.labelling.cross_validation import HeldOut
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.fit_text import summary_lines
 from tests.report.labelled_graphs import fitted, renamed
 

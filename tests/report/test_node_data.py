@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kryograph.graph import UNKNOWN
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.node_data import (
     MAX_NODES_ON_MAP,
     NO_CLASS,

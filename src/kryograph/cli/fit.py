@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 import sys
 import time
@@ -12,7 +11,6 @@ from typing import Annotated
 
 import typer
 
-import kryograph
 from kryograph.cli import table_options
 from kryograph.cli.console import note, print_json, print_table, stages
 from kryograph.cli.options import (
@@ -37,8 +35,8 @@ with lazy_imports():
     from kryograph import labelling, model, systems
     from kryograph.data import tables
     from kryograph.data.tables import recipe
-    from kryograph.labelling import calibration, output, run_folder
-    from kryograph.report import fit_page, fit_text, layout
+    from kryograph.labelling import output, run_folder
+    from kryograph.report import fit_page, fit_text
 
 
 POOL_METRICS = ("accuracy", "balanced-accuracy", "f1", "average-precision")
@@ -145,13 +143,8 @@ def fit(
         only = [systems.system(system_name, systems.read_pairs(overrides or []))]
     start = time.perf_counter()
     with stages() as stage:
-        read = table_options.read(flags, stage)
-        tables.check_for_fit(read)
-        labelled = labelling.label_nodes(
-            read.graph,
-            read.labels,
-            read.classes,
-            recipe=read.columns,
+        labelled = labelling.label_tables(
+            table_options.read(flags, stage),
             systems=only,
             search=None if search is None else parse_duration(search),
             budget=0.0 if budget is None else parse_duration(budget),
@@ -164,27 +157,17 @@ def fit(
             seed=seed,
             progress=stage,
         )
-        notes = [*read.notes, *labelled.notes]
-        labelled = dataclasses.replace(labelled, notes=tuple(notes))
         stage("drawing the map", 0.0)
-        fitted = labelled.model
-        embedding = fitted.embed(labelled.graph)
-        files = " and ".join(path.name for path in flags.files)
-        page = fit_page.PageInfo(
-            title=f"{(read.columns.label or 'label').capitalize()} of {labelled.graph.n:,} nodes",
-            notes=[f"Read from {files}.", *notes],
+        page = fit_page.page_of(
+            labelled,
             command=shlex.join(["kryograph", *sys.argv[1:]]),
-            version=kryograph.__version__,
-            positions=layout.positions(embedding, seed),
             seconds=time.perf_counter() - start,
-            seed=seed,
         )
-        run_folder.write(out, labelled, fit_page.render_fit_page(labelled, page))
-    for sentence in notes:
+        run_folder.write(out, labelled, page)
+    for sentence in labelled.notes:
         note(sentence)
     if as_json:
-        plan = read.plan.as_dicts()
-        print_json(labelled.as_dict() | {"plan": plan, "notes": notes, "out": str(out)})
+        print_json(labelled.as_dict() | {"out": str(out)})
     else:
         for line in fit_text.summary_lines(labelled, CLASSES_PRINTED):
             print(line)
@@ -239,34 +222,20 @@ def predict(
         raise UsageError("Where are the predictions to be written? Say --out FILE.")
     inside = model_folder / run_folder.MODEL
     fitted = model.Model.load(inside if inside.is_dir() else model_folder)
-    calibrated = calibration.Calibration.from_extra(fitted.extra)
-    if "columns" not in fitted.extra:
-        raise UsageError(
-            f"The model in {model_folder} does not know how features are made from tables: pass "
-            "recipe=tables.columns to label_nodes, or use Model.predict_proba in Python."
-        )
-    columns = recipe.Recipe.from_json(fitted.extra["columns"])
+    columns = labelling.model_recipe(fitted)
     if flags.check or out is None:
         check_tables(flags, as_json, columns)
         return
     with stages() as stage:
         read = table_options.read(flags, stage, columns)
         stage("predicting", 0.0)
-        probabilities = calibrated.probabilities(fitted.predict_proba(read.graph))
+        predicted = labelling.predict_tables(fitted, read)
         with replaced(out) as new:
-            sets = calibrated.sets(probabilities)
-            output.write_predictions(
-                new,
-                read.graph,
-                fitted.classes,
-                probabilities,
-                sets,
-                positive=calibration.positive_class(fitted.extra, len(fitted.classes)),
-            )
-    for sentence in read.notes:
+            output.write_predictions(new, predicted)
+    for sentence in predicted.notes:
         note(sentence)
-    predicted = Counter(probabilities.argmax(axis=1).tolist())
-    counts = {name: predicted[c] for c, name in enumerate(fitted.classes)}
+    numbers = Counter(predicted.best.tolist())
+    counts = {name: numbers[c] for c, name in enumerate(fitted.classes)}
     if as_json:
         print_json(
             {

@@ -25,7 +25,7 @@ from kryograph.labelling.node_names import node_name, node_number
 from kryograph.text import quoted, quoted_list
 
 if TYPE_CHECKING:
-    from kryograph.labelling.label import LabelledGraph
+    from kryograph.labelling.labelled_graph import LabelledGraph
 
 LARGEST_GAP = 1e-4
 """Largest difference of the sum and the log-odds, relative to the log-odds if they exceed 1."""

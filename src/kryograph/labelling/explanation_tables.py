@@ -13,7 +13,7 @@ from kryograph.labelling.node_names import node_name
 from kryograph.text import plural
 
 if TYPE_CHECKING:
-    from kryograph.labelling.label import LabelledGraph
+    from kryograph.labelling.labelled_graph import LabelledGraph
 
 NEAREST = 5
 """Number of labelled nodes that are listed as most similar."""

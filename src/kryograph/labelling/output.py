@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Sequence
-from itertools import compress
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from kryograph.errors import UsageError
-from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.labelling.node_names import node_names
-from kryograph.labelling.node_ranking import node_ranks
-from kryograph.systems.base import Probabilities
+from kryograph.labelling.predicted import PredictedGraph
 
 SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
 
@@ -28,42 +22,9 @@ def is_prediction(path: Path) -> bool:
         return file.readline().startswith("id,predicted,probability,set,")
 
 
-def write_predictions(
-    path: Path,
-    graph: Graph,
-    classes: Sequence[str],
-    probabilities: Probabilities,
-    sets: npt.NDArray[np.bool_],
-    known_labels: Indices | None = None,
-    positive: int | None = None,
-) -> None:
-    """Write a CSV file with a row for each node.
-
-    Args:
-        path: The file.
-        graph: The graph, for the names of its nodes.
-        classes: Names of the classes.
-        probabilities: Calibrated class probabilities, N × C.
-        sets: Mask N × C of the classes in the prediction set of each node.
-        known_labels: N class numbers for a column "given"; None leaves the column out.
-        positive: Number of the positive one of two classes, for a last column "p_rank": the rank of
-            the node by its probability; None leaves the column out.
-    """
-    heading = ["id", "predicted", "probability", "set", *(f"p({name})" for name in classes)]
-    names, best = node_names(graph), probabilities.argmax(axis=1).tolist()
-    rows = []
-    for name, c, chances, members in zip(names, best, probabilities, sets, strict=True):
-        numbers = [f"{p:.6f}" for p in chances]
-        listed = " | ".join(compress(classes, members))
-        rows.append([name, classes[c], numbers[c], listed, *numbers])
-    if known_labels is not None:
-        heading.insert(1, "given")
-        for row, label in zip(rows, known_labels, strict=True):
-            row.insert(1, "" if label == UNKNOWN else classes[label])
-    if positive is not None:
-        heading.append("p_rank")
-        for row, rank in zip(rows, node_ranks(probabilities[:, positive]).tolist(), strict=True):
-            row.append(str(rank))
+def write_predictions(path: Path, predicted: PredictedGraph) -> None:
+    """Write a CSV file with a row for each node."""
+    heading, *rows = predicted.rows()
     _write_csv(path, heading, rows)
 
 

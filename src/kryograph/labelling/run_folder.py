@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from kryograph.data.tables import Plan, PlanLine
 from kryograph.errors import UsageError
 from kryograph.files import check_output, replaced, sha256
-from kryograph.graph import Cleaning, Features, Graph
-from kryograph.labelling.calibration import Calibration
+from kryograph.graph import Features, Graph
+from kryograph.labelling.calibration import Calibration, positive_class
 from kryograph.labelling.candidates import TriedSystem
 from kryograph.labelling.cross_validation import HeldOut
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.labelling.output import (
     is_prediction,
     write_disputed,
@@ -34,6 +35,7 @@ from kryograph.labelling.output import (
     write_suggestions,
 )
 from kryograph.labelling.suggestions import Suggestion
+from kryograph.merging import Cleaning
 from kryograph.model import DESCRIPTION, Model
 from kryograph.systems import system
 
@@ -135,7 +137,8 @@ def _build(model: Model, arrays: Mapping[str, Any], run: Mapping[str, Any]) -> L
         balanced=bool(run["balanced"]),
         notes=tuple(run["notes"]),
         feature_names=_texts(arrays, "feature_names"),
-        positive=model.extra.get("positive"),
+        positive=positive_class(model.extra, len(model.classes)),
+        plan=None if run["plan"] is None else Plan([PlanLine(**line) for line in run["plan"]]),
     )
 
 
@@ -162,6 +165,7 @@ def _write_run(folder: Path, labelled: LabelledGraph) -> None:
         "suggestions": [asdict(one) for one in labelled.suggestions],
         "balanced": labelled.balanced,
         "notes": list(labelled.notes),
+        "plan": None if labelled.plan is None else labelled.plan.as_dicts(),
     }
     run["digest"] = _digest(run)
     text = json.dumps(run, indent=1, ensure_ascii=False)
@@ -186,15 +190,7 @@ def _write_arrays(path: Path, labelled: LabelledGraph) -> None:
 
 
 WRITERS: dict[str, Callable[[Path, LabelledGraph], None]] = {
-    PREDICTIONS: lambda path, labelled: write_predictions(
-        path,
-        labelled.graph,
-        labelled.classes,
-        labelled.probabilities,
-        labelled.sets,
-        labelled.given_labels,
-        labelled.positive,
-    ),
+    PREDICTIONS: lambda path, labelled: write_predictions(path, labelled.predicted),
     DISPUTED: write_disputed,
     SUGGESTIONS: write_suggestions,
     MODEL: lambda path, labelled: labelled.model.write(path),

@@ -16,7 +16,7 @@ from kryograph.labelling.explanation_tables import vector_name
 from kryograph.text import ignore_progress, quoted
 
 if TYPE_CHECKING:
-    from kryograph.labelling.label import LabelledGraph
+    from kryograph.labelling.labelled_graph import LabelledGraph
 
 
 def stored_recipe(labelled: LabelledGraph) -> Recipe | None:

@@ -7,8 +7,7 @@ withdrawn or given can only act by training: the system is fitted again with the
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from kryograph.systems.base import Probabilities
 from kryograph.text import quoted, quoted_list
 
 if TYPE_CHECKING:
-    from kryograph.labelling.label import LabelledGraph
+    from kryograph.labelling.labelled_graph import LabelledGraph
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +65,6 @@ class WhatIf:
 
 def predict_changed(
     labelled: LabelledGraph,
-    refit: Callable[..., LabelledGraph],
     node: str | int,
     *,
     without_edge: Sequence[str | int] = (),
@@ -79,7 +77,6 @@ def predict_changed(
 
     Args:
         labelled: The labelled graph.
-        refit: The function `label_nodes`.
         node: Name or number of the node.
         without_edge: Neighbours of the node; the edges to them are removed.
         values: New values of columns of the table for this node, as text, by column. Without a
@@ -108,7 +105,7 @@ def predict_changed(
     before = labelled.probabilities[number]
     if labels is not None:
         graph = _with_features(graph, without_columns(graph.features, dropped))
-        after = _refitted(labelled, refit, graph, labels).probabilities[number]
+        after = labelled.refitted(graph, labels, suggestions=0).probabilities[number]
     else:
         model = labelled.model
         prepared = model.prepared(graph)
@@ -228,20 +225,3 @@ def _changed_labels(
         labels[number] = labelled.classes.index(label)
         changes.append(f"{quoted(node_name(graph, number))} labelled as {quoted(label)}")
     return labels
-
-
-def _refitted(
-    labelled: LabelledGraph, refit: Callable[..., LabelledGraph], graph: Graph, labels: np.ndarray
-) -> LabelledGraph:
-    """Fit the same system again with the same seed."""
-    return refit(
-        graph,
-        labels,
-        labelled.classes,
-        recipe=stored_recipe(labelled),
-        systems=[labelled.model.system],
-        budget=math.inf,
-        coverage=labelled.calibration.coverage,
-        seed=int(labelled.model.extra["seed"]),
-        suggestions=0,
-    )

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 
 
 def degrees(graph: Graph) -> Indices:

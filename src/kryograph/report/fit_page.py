@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -19,13 +20,15 @@ from markupsafe import Markup
 from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.calibration import Bin, reliability
 from kryograph.labelling.candidates import TriedSystem
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.labelling.quality import ShareEstimate
+from kryograph.labelling.table_columns import stored_recipe
 from kryograph.report import charts, facts, threshold_chart
 from kryograph.report.html import bidi_isolated, render_page, template_text
+from kryograph.report.layout import positions
 from kryograph.report.node_data import MAX_NODES_ON_MAP, node_data, nodes_on_map
 from kryograph.report.systems_markdown import setting_value
-from kryograph.text import plural
+from kryograph.text import plural, quoted_list
 
 FIRST_SUGGESTIONS = 15
 """Number of suggestions that are visible before the rest is unfolded."""
@@ -52,9 +55,9 @@ class PageInfo:
     Args:
         title: Heading of the page.
         notes: Sentences about the files that were read.
-        command: Command line that repeats the fit.
+        command: Command line that repeats the fit; "" if there was none.
         version: Version of kryograph.
-        seconds: Duration of the fit.
+        seconds: Duration of the fit; None if it is not known.
         positions: N × 2 positions of the nodes on the map.
         seed: Seed of the fit; None if it is not known.
     """
@@ -63,7 +66,7 @@ class PageInfo:
     notes: Sequence[str]
     command: str
     version: str
-    seconds: float
+    seconds: float | None
     positions: npt.NDArray[np.floating]
     seed: int | None = None
 
@@ -108,6 +111,31 @@ def render_fit_page(labelled: LabelledGraph, info: PageInfo) -> str:
         info=info,
         **contexts,
     )
+
+
+def page_of(labelled: LabelledGraph, *, command: str = "", seconds: float | None = None) -> str:
+    """The page of a labelled graph, with positions on the map that are computed here.
+
+    Args:
+        labelled: The labelled graph.
+        command: Command line that repeats the fit; "" if there was none.
+        seconds: Duration of the fit; None if it is not known.
+    """
+    recipe, seed = stored_recipe(labelled), labelled.model.extra["seed"]
+    name = (recipe.label if recipe is not None else None) or "label"
+    notes = list(labelled.notes)
+    if labelled.plan is not None:
+        notes.insert(0, f"Read from {quoted_list(labelled.plan.tables)}.")
+    info = PageInfo(
+        title=f"{name.capitalize()} of {labelled.graph.n:,} nodes",
+        notes=notes,
+        command=command,
+        version=version("kryograph"),
+        seconds=seconds,
+        positions=positions(labelled.model.embed(labelled.graph), seed),
+        seed=seed,
+    )
+    return render_fit_page(labelled, info)
 
 
 def class_labels(labelled: LabelledGraph) -> list[ClassLabel]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kryograph.features import is_identity
 from kryograph.graph import UNKNOWN
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.labelling.quality import ShareEstimate
 from kryograph.text import percent, plural, quoted
 

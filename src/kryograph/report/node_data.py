@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.graph import UNKNOWN, Indices
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.charts import SHAPES, class_colours
 from kryograph.report.html import shortened
 

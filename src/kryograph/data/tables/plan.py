@@ -49,6 +49,11 @@ class Plan:
         """Add the line of a column."""
         self.lines.append(PlanLine(table, column, use, detail))
 
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables, each once."""
+        return list(dict.fromkeys(line.table for line in self.lines))
+
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return a record for each column: table, column, use and detail."""
         return [asdict(line) for line in self.lines]
