@@ -291,7 +291,7 @@ def from_tables() -> LabelledGraph:
 def test_saved_model_is_accepted_by_the_predict_command(
     from_tables: LabelledGraph, run: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
-    from_tables.save(tmp_path / "model")
+    from_tables.model.save(tmp_path / "model")
     out = tmp_path / "predictions.csv"
     options = ("--edges", TABLES / "edges.csv", "--nodes", TABLES / "nodes.csv", "--out", out)
     code, _, messages = run("predict", tmp_path / "model", *options)
@@ -311,7 +311,7 @@ def test_saved_model_without_a_recipe_is_refused_by_the_predict_command(
     data: Dataset, run: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     labelled = label_nodes(data.graph, first_labels(data, 60), data.classes, systems=FAST[:1])
-    labelled.save(tmp_path / "model")
+    labelled.model.save(tmp_path / "model")
     options = ("--edges", TABLES / "edges.csv", "--out", tmp_path / "out.csv")
     code, _, messages = run("predict", tmp_path / "model", *options)
     assert code == 2
@@ -319,7 +319,7 @@ def test_saved_model_without_a_recipe_is_refused_by_the_predict_command(
 
 
 def test_model_holds_what_a_prediction_needs(from_tables: LabelledGraph, tmp_path: Path) -> None:
-    from_tables.save(tmp_path / "model")
+    from_tables.model.save(tmp_path / "model")
     extra = Model.load(tmp_path / "model").extra
     assert extra.keys() == {"columns", "calibration", "seed", "epochs"}
     assert extra["calibration"]["temperature"] == from_tables.calibration.temperature
@@ -329,7 +329,7 @@ def test_model_holds_what_a_prediction_needs(from_tables: LabelledGraph, tmp_pat
 def test_saved_pool_predicts_its_own_graph_as_before(
     pooled: LabelledGraph, data: Dataset, tmp_path: Path
 ) -> None:
-    pooled.save(tmp_path / "model")
+    pooled.model.save(tmp_path / "model")
     model = Model.load(tmp_path / "model")
     raw = model.predict_proba(data.graph)
     again = Calibration.from_extra(model.extra).probabilities(raw)
@@ -347,7 +347,7 @@ def test_saved_pool_predicts_another_graph_by_its_inductive_members(
         x = np.random.default_rng(0).normal(5, 3, (240, 4)) + 4 * np.eye(4)[data.labels]
     graph = Graph(data.graph.adjacency, x)
     labelled = label_nodes(graph, first_labels(data, 60), data.classes)
-    labelled.save(tmp_path / "model")
+    labelled.model.save(tmp_path / "model")
     union = toy.disjoint(graph, toy.cycle(5))
     model = Model.load(tmp_path / "model")
     answer = model.predict_proba(Graph(union.adjacency, np.vstack([x, x[:5]])))
@@ -361,7 +361,7 @@ def test_saved_pool_predicts_another_graph_by_its_inductive_members(
 def test_saved_model_holds_the_rule_for_features(
     pooled: LabelledGraph, data: Dataset, tmp_path: Path
 ) -> None:
-    pooled.save(tmp_path / "model")
+    pooled.model.save(tmp_path / "model")
     rule = Model.load(tmp_path / "model").rule
     _, expected = normalised(data.graph)
     assert rule is not None

@@ -55,7 +55,7 @@ def test_disputed_labels_are_those_that_were_changed() -> None:
 def test_model_holds_thresholds_by_class_and_the_positive_class(
     fraud: LabelledGraph, tmp_path: Path
 ) -> None:
-    fraud.save(tmp_path / "model")
+    fraud.model.save(tmp_path / "model")
     extra = Model.load(tmp_path / "model").extra
     assert Calibration.from_extra(extra) == fraud.calibration
     assert fraud.calibration.class_thresholds is not None

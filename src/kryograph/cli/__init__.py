@@ -37,7 +37,7 @@ from kryograph.errors import KryographError
 Command = Callable[..., None]
 
 COMMANDS: dict[str, tuple[Command | typer.Typer, str]] = {
-    "fit": (fit.fit, "--edges edges.csv --nodes nodes.csv --label topic --out run"),
+    "fit": (fit.fit_command, "--edges edges.csv --nodes nodes.csv --label topic --out run"),
     "explain": (explain.explain, "run ann"),
     "predict": (fit.predict, "run/model --edges e.csv --nodes n.csv --out new.csv"),
     "suggest": (fit.suggest, "run --count 5"),

@@ -47,7 +47,7 @@ CLASSES_PRINTED = 20
 
 
 @takes_tables
-def fit(
+def fit_command(
     flags: TableFlags,
     out: Annotated[
         Path | None, option("--out", "FOLDER", "Folder to write; needed unless --check is set.")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LARGEST_GAP = 1e-4
 """Largest difference of the sum and the log-odds, relative to the log-odds if they exceed 1."""
 
-FLOOR = 1e-12
+LEAST_PROBABILITY = 1e-12
 """Smallest probability that calibration knows."""
 
 
@@ -153,11 +153,11 @@ def _parts(
     form, t = labelled.additive, labelled.calibration.temperature
     logs = form.log_probabilities(node)
     raw = form.contributions(node, first, second).scaled(1 / t)
-    parts = floored(raw, logs, first, second, FLOOR, t)
+    parts = floored(raw, logs, first, second, LEAST_PROBABILITY, t)
     notes = []
     if parts is not raw:
         notes.append(
-            f"The model gives {quoted(labelled.classes[second])} a probability below {FLOOR:g}, "
+            f"The model gives {quoted(labelled.classes[second])} a probability below {LEAST_PROBABILITY:g}, "
             "which counts as that; all contributions are scaled with it."
         )
     if is_identity(labelled.graph.features):  # a feature says which node it is, nothing else

@@ -223,7 +223,7 @@ def _text_arrays(name: str, texts: Sequence[str] | None) -> dict[str, Any]:
     """Texts as one array of bytes and the ends of the texts in it; nothing for None."""
     if texts is None:
         return {}
-    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    parts = [text.encode() for text in texts]
     return {
         name: np.frombuffer(b"".join(parts), dtype=np.uint8),
         f"{name}.ends": np.cumsum([len(part) for part in parts], dtype=np.int64),
@@ -235,10 +235,7 @@ def _texts(arrays: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
         return None
     content, ends = arrays[name].tobytes(), arrays[f"{name}.ends"].tolist()
     starts = [0, *ends][:-1] if ends else []
-    return tuple(
-        content[start:end].decode("utf-8", "surrogatepass")
-        for start, end in zip(starts, ends, strict=True)
-    )
+    return tuple(content[start:end].decode() for start, end in zip(starts, ends, strict=True))
 
 
 def _read_run(path: Path) -> dict[str, Any]:
