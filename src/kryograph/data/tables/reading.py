@@ -294,9 +294,10 @@ def _features(
     options = session.options
     weight = NO_WEIGHT
     if parts.tables:
-        columns = parts.tables[0].columns
-        weight = columns.weight or NO_WEIGHT
-        options = replace(options, source=columns.ends[0], target=columns.ends[1])
+        source, target = parts.tables[0].columns.ends
+        weights = (table.columns.weight for table in parts.tables)
+        weight = next((name for name in weights if name is not None), NO_WEIGHT)
+        options = replace(options, source=source, target=target)
     options = replace(
         options,
         id=parts.id,
