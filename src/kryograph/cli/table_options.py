@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -37,7 +37,7 @@ class TableFlags:
     """Values of the options that say which tables are read, and how; None was not given."""
 
     edges: Annotated[
-        list[Path] | None,
+        list[Path],
         option(
             "--edges",
             "FILE",
@@ -45,7 +45,7 @@ class TableFlags:
             "GraphML, GEXF). May be repeated: a table for each type of edges.",
             _files,
         ),
-    ] = None
+    ]
     nodes: Annotated[
         Path | None,
         option("--nodes", "FILE", "Table of nodes: ids, features, labels.", existing_file),
@@ -147,11 +147,14 @@ class TableFlags:
                 "--directed is not offered yet: every edge counts in both directions. Leave the "
                 "option out; amounts and types of edges are counted by direction all the same."
             )
-        lists = ("number", "category", "text", "date", "vector", "ignore", "unknown_label")
+        names: dict[str, Any] = {
+            name: tuple(split_commas(getattr(self, name)))
+            for name in ("number", "category", "text", "date", "vector", "ignore", "unknown_label")
+        }
         roles = ("source", "target", "id", "label", "weight", "edge_type")
         rules = ("repeat", "zero_weight", "absent_nodes", "id_pad")
         return tables.TableOptions(
-            **{name: tuple(split_commas(getattr(self, name))) for name in lists},
+            **names,
             **{name: getattr(self, name) for name in (*roles, *rules)},
             missing=None if self.missing is None else tuple(split_commas(self.missing)),
             edge_features=None if self.edge_features is None else self.edge_features == "on",
@@ -160,7 +163,7 @@ class TableFlags:
     @property
     def files(self) -> list[Path]:
         """Input files, in the order of the plan."""
-        return [*(self.edges or ()), *(p for p in (self.nodes, self.labels) if p is not None)]
+        return [*self.edges, *(p for p in (self.nodes, self.labels) if p is not None)]
 
 
 def read(
@@ -169,8 +172,6 @@ def read(
     columns: recipe.Recipe | None = None,
 ) -> tables.Tables:
     """Read the tables and print the plan, also if there are faults; the faults are raised."""
-    if not flags.edges:
-        raise UsageError("Pass a table of edges, or a whole graph: --edges FILE.")
     try:
         result = tables.read_tables(
             flags.edges,
@@ -195,12 +196,18 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
-        command(**values, flags=TableFlags(**{name: values.pop(name) for name in names}))
+        flags = TableFlags(**{name: values.pop(name) for name in names})
+        command(**values, flags=flags)
 
     own = inspect.signature(command, eval_str=True).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [
-        inspect.Parameter(part.name, keyword, default=part.default, annotation=hints[part.name])
+        inspect.Parameter(
+            part.name,
+            keyword,
+            default=inspect.Parameter.empty if part.default is MISSING else part.default,
+            annotation=hints[part.name],
+        )
         for part in fields(TableFlags)
     ]
     first = [part.replace(kind=keyword) for part in own if part.name != "flags"]

@@ -45,7 +45,7 @@ def test_a_label_that_looks_like_none_is_noted(tmp_path: Path) -> None:
 
 def test_what_was_done_to_the_edges_is_noted(tmp_path: Path) -> None:
     tables = read(tmp_path, "source,target\na,a\na,b\na,b\n", None)
-    assert tables.notes == ("1 self-loop removed, 1 repeated edge merged.",)
+    assert tables.notes == ("1 self-loop removed, 1 repeated edge merged (weight: count).",)
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

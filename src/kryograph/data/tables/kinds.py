@@ -6,6 +6,7 @@ equal, or they only name the rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from kryograph.data.tables.dates import ambiguity, convert_dates, is_ambiguous, 
 from kryograph.data.tables.faults import Faults
 from kryograph.data.tables.node_table import categories, distinct, too_many
 from kryograph.data.tables.options import TableOptions
-from kryograph.data.tables.roles import is_id_name, is_row_number
+from kryograph.data.tables.roles import is_id_name
 from kryograph.data.tables.sheet import NumberColumn, Sheet, is_text
 from kryograph.data.tables.vectors import convert_vectors, is_vectors
 from kryograph.text import plural
@@ -93,7 +94,7 @@ def recognise(
         return ColumnKind("vector", f"{length:,} numbers")
     if kind == "boolean" or (kind is None and _is_boolean(sheet, name)):
         return ColumnKind("boolean", _count_empty(sheet, name))
-    if kind == "number" or (kind is None and not _has_names_type(sheet, name)):
+    if kind == "number" or (kind is None and not _has_other_type(sheet, name)):
         numbers = sheet.numbers(name, required=kind is not None)
         if numbers is not None:
             return ColumnKind("number", _count_empty(sheet, name))
@@ -127,7 +128,7 @@ def _words(sheet: Sheet, name: str, kind: str | None) -> ColumnKind:
     return ColumnKind(None, reason)
 
 
-def _has_names_type(sheet: Sheet, name: str) -> bool:
+def _has_other_type(sheet: Sheet, name: str) -> bool:
     """Whether a column has a type that can be neither numbers nor text."""
     kind = sheet.arrow_type(name)
     return kind is not None and (pa.types.is_nested(kind) or pa.types.is_temporal(kind))
@@ -168,13 +169,14 @@ def _is_constant(sheet: Sheet, name: str, empty: int) -> bool:
 
 
 def _is_list_of_rows(sheet: Sheet, name: str) -> bool:
-    """Whether a column only names or numbers the rows again."""
-    if sheet.rows < 2 or not (is_row_number(sheet, name) or is_id_name(name)):
+    """Whether a column only names or numbers the rows again: an index without a name, or ids."""
+    nameless = re.fullmatch(r"column \d+", name) is not None
+    if sheet.rows < 2 or _has_other_type(sheet, name) or not (nameless or is_id_name(name)):
         return False
-    kind = sheet.arrow_type(name)
-    if kind is not None and (pa.types.is_nested(kind) or pa.types.is_temporal(kind)):
+    keys = sheet.keys(name)
+    if nameless and not pc.all(pc.match_substring_regex(keys, r"^\d+$")).as_py():
         return False
-    return len(pc.unique(sheet.keys(name))) == sheet.rows
+    return len(pc.unique(keys)) == sheet.rows
 
 
 def _is_boolean(sheet: Sheet, name: str) -> bool:

@@ -377,7 +377,8 @@ def _training_nodes(archive: _Archive, n: int) -> Mask | None:
     mask = _mask(archive, name)
     what = f"its shape is {archive.members[name].shape}, but there are {n:,} nodes"
     archive.check(mask.ndim == 2 and mask.shape[1] == n and len(mask) > 0, name, what)
-    return mask[0]
+    first: Mask = mask[0]
+    return first
 
 
 def _mask(archive: _Archive, name: str) -> Mask:

@@ -54,7 +54,7 @@ class Session:
         if self.reading is None:
             return self.options
         known = (*sheet.names, None, NO_WEIGHT)
-        gone = {
+        gone: dict[str, Any] = {
             role: None
             for role in ROLES
             if getattr(self.named, role) is None and getattr(self.options, role) not in known

@@ -82,9 +82,9 @@ class TableOptions:
                 if name in uses:
                     raise UsageError(f"The column {quoted(name)} cannot be {uses[name]} and {use}.")
                 uses[name] = use
-        for name in (self.source, self.target, self.weight):
-            if uses.get(name or "") == "ignored":
-                raise UsageError(f"The column {quoted(name)} cannot be used and ignored.")
+        for role in (self.source, self.target, self.weight):
+            if uses.get(role or "") == "ignored":
+                raise UsageError(f"The column {quoted(role)} cannot be used and ignored.")
 
     @property
     def kinds(self) -> dict[str, tuple[str, ...]]:

@@ -75,7 +75,7 @@ def _known(data: Any, n: int, title: str) -> Mask | None:
 
 
 def _weights(weights: Any, edges: int, title: str) -> Floats:
-    array = _array(weights).astype(np.float64).reshape(-1)
+    array: Floats = _array(weights).astype(np.float64).reshape(-1)
     if array.size != edges:
         raise UsageError(f"The {title}: {edges:,} edges, but {array.size:,} weights.")
     return array

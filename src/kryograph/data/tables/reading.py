@@ -102,7 +102,7 @@ def read_tables(
         node_labels.labels.numbers,
         node_labels.labels.classes,
         recipe,
-        (*session.notes, *_edge_notes(graph), *notes),
+        (*session.notes, *_edge_notes(graph, rule), *notes),
         node_labels.source,
         session.plan,
         None if parts.whole is None else parts.whole.masks,
@@ -147,8 +147,8 @@ def _check_names(session: Session, parts: GraphParts, label_table: Any) -> None:
     """Add a fault for each column that the caller names and no table has."""
     sheets = [sheet for sheet in (parts.nodes.sheet, parts.edges) if sheet is not None]
     sheets = [sheet for sheet in sheets if sheet.names]
-    known = {name for sheet in sheets for name in sheet.names}
-    known |= set(getattr(label_table, "names", getattr(label_table, "first", ())))
+    known = [name for sheet in sheets for name in sheet.names]
+    known += getattr(label_table, "names", getattr(label_table, "first", ()))
     named = {name: f"--{kind}" for kind, names in session.named.kinds.items() for name in names}
     named |= dict.fromkeys(session.named.ignore, "--ignore")
     if session.named.edge_type is not None:
@@ -156,7 +156,7 @@ def _check_names(session: Session, parts: GraphParts, label_table: Any) -> None:
     path = " and ".join(dict.fromkeys(str(sheet.path) for sheet in sheets)) or "The graph"
     for name, option in named.items():
         if name not in known:
-            near = near_columns(name, tuple(known))
+            near = near_columns(name, known)
             have = "has" if len(sheets) < 2 else "have"
             fault = UsageError(f"{path} {have} no column {quoted(name)} for {option}{near}")
             session.faults.add(path, fault)
@@ -230,7 +230,9 @@ def _plan_edges(
     def add_attribute(title: str, name: str) -> None:
         column = kinds[name]
         use = "edge type" if name == options.edge_type else column.kind
-        plan.add(title, name, use or NOT_USED, column.detail)
+        how = "added up" if column.kind == "number" else "counted"
+        details = [column.detail, f"{how} at each node" if column.kind else ""]
+        plan.add(title, name, use or NOT_USED, ", ".join(filter(None, details)))
 
     for table in parts.tables:
         roles = _edge_roles(table.columns)
@@ -292,9 +294,10 @@ def _features(
     options = session.options
     weight = NO_WEIGHT
     if parts.tables:
-        columns = parts.tables[0].columns
-        weight = columns.weight or NO_WEIGHT
-        options = replace(options, source=columns.ends[0], target=columns.ends[1])
+        source, target = parts.tables[0].columns.ends
+        weights = (table.columns.weight for table in parts.tables)
+        weight = next((name for name in weights if name is not None), NO_WEIGHT)
+        options = replace(options, source=source, target=target)
     options = replace(
         options,
         id=parts.id,
@@ -340,9 +343,11 @@ def _graph(session: Session, parts: GraphParts, features: Features) -> Graph:
     )
 
 
-def _edge_notes(graph: Graph) -> list[str]:
+def _edge_notes(graph: Graph, rule: str) -> list[str]:
     # Most files list an edge once: no note is needed.
     changes = str(replace(graph.cleaning, one_way=0))
+    if graph.cleaning.repeated:
+        changes += f" (weight: {rule})"
     alone = int((np.diff(graph.adjacency.indptr) == 0).sum())
     notes = [f"{changes}."] if changes else []
     return [*notes, f"{plural(alone, 'node')} without an edge."] if alone else notes

@@ -102,4 +102,4 @@ def _split(sheet: Sheet, name: str) -> Any:
 
 
 def _is_number(kind: Any) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
