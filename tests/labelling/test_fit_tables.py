@@ -30,7 +30,7 @@ def test_fit_reads_tables_and_keeps_their_plan(folder: Path) -> None:
     uses = {line.column: line.use for line in labelled.plan.lines}
     assert (uses["src"], uses["dst"], uses["user_id"]) == ("source", "target", "id")
     assert (uses["community"], uses["joined"]) == ("label", "date")
-    assert labelled.accuracy[0] > labelled.baseline.value
+    assert labelled.accuracy[0] > labelled.baseline.accuracy
     assert labelled.as_dict()["plan"] == labelled.plan.as_dicts()
 
 
@@ -58,6 +58,6 @@ def test_saved_folder_is_read_as_the_same_labelled_graph(folder: Path, tmp_path:
     loaded = kg.load_run(tmp_path / "run")
     assert loaded.predicted.rows() == labelled.predicted.rows()
     assert loaded.as_dict() == labelled.as_dict()
-    assert (tmp_path / "run" / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "run" / "report.html").read_text("utf-8").startswith("<!DOCTYPE html>")
     with pytest.raises(UsageError, match="exists already"):
         labelled.save(tmp_path / "run")

@@ -157,8 +157,8 @@ def _parts(
     notes = []
     if parts is not raw:
         notes.append(
-            f"The model gives {quoted(labelled.classes[second])} a probability below {LEAST_PROBABILITY:g}, "
-            "which counts as that; all contributions are scaled with it."
+            f"The model gives {quoted(labelled.classes[second])} a probability below "
+            f"{LEAST_PROBABILITY:g}, which counts as that; all contributions are scaled with it."
         )
     if is_identity(labelled.graph.features):  # a feature says which node it is, nothing else
         alone = parts.structure + float(parts.features.sum())
