@@ -104,6 +104,24 @@ def test_fit_for_f1_takes_more_nodes_for_the_rare_class_and_ranks_them_alike() -
     assert any("made for f1" in note for note in for_f1.notes)
 
 
+def test_pool_of_ones_own_gets_the_purpose_and_keeps_its_members() -> None:
+    graph, _, labels = draw_fraud_graph(300, labelled=0.5, signal=2.0, seed=2)
+    members = "prototypes + diffused-logistic"
+    own = system("pool", {"members": members, "metric": "f1"})
+    for changes, expected in (
+        ({}, ("f1", -1, "by metric")),
+        ({"positive": "no"}, ("f1", 0, "by metric")),
+        (
+            {"metric": "average-precision", "class_weight": "none"},
+            ("average-precision", -1, "none"),
+        ),
+    ):
+        labelled = label_nodes(graph, labels, FRAUD_CLASSES, systems=[own], **changes)
+        settings = labelled.model.system.settings.as_dict()
+        assert settings["members"] == members
+        assert (settings["metric"], settings["positive"], settings["class_weight"]) == expected
+
+
 @pytest.mark.slow
 def test_sets_by_class_hold_the_rare_class_of_a_fraud_graph() -> None:
     """Six draws; over the first 20, both coverages are 91.8 %."""

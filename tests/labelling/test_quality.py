@@ -73,11 +73,14 @@ def test_baseline_counts_labels_by_their_weights() -> None:
 def test_warning_if_accuracy_is_not_better_than_the_baseline(
     answers: list[int], warned: bool
 ) -> None:
-    warning = measured(answers).warning(CLASSES)
+    warning = measured(answers).warning(CLASSES, "accuracy")
     assert (warning is not None) == warned
     if warning is not None:
         assert "no better than always answering 'no', which is right for 80.0 %" in warning
-        assert "'f1'" in warning
+        assert "a fit for the metric 'f1'" in warning
+        for_f1 = measured(answers).warning(CLASSES, "f1")
+        assert for_f1 is not None
+        assert for_f1.endswith("Look at precision and recall of the classes.")
 
 
 def test_ranking_needs_a_positive_class_with_and_without_labels() -> None:

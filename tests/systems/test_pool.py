@@ -19,6 +19,7 @@ from kryograph.systems.base import member_systems
 from kryograph.systems.pool import HEADS, PoolFit
 from kryograph.training.folds import draw_folds
 from kryograph.training.pooling import CROSS_PARTS, cross_fitted, logarithms
+from tests.fraud_graph import draw_fraud_graph
 
 LABELLED = 30
 FAST = (
@@ -73,6 +74,41 @@ def check(result: PoolFit) -> None:
     assert sum(member.weight for member in result.members) == pytest.approx(1)
     weights = [member.weight for member in result.members]
     assert weights == sorted(weights, reverse=True)
+
+
+# What the pool is made for
+
+
+def test_purpose_of_a_pool_changes_its_weights_or_its_decision() -> None:
+    """Classes of 9 to 1: the purpose moves the share of nodes that are taken for the rare one."""
+    graph, truth, labels = draw_fraud_graph(400, share=0.1, labelled=0.4, signal=1.2, seed=1)
+    pools = {
+        name: fit(graph, labels, FAST, classes=2, labels="as drawn", **changes)
+        for name, changes in {
+            "accuracy": {},
+            "average-precision": {"metric": "average-precision"},
+            "f1": {"metric": "f1"},
+            "not f1": {"metric": "f1", "positive": 0},
+            "balanced": {"class_weight": "balanced"},
+            "balanced-accuracy": {"metric": "balanced-accuracy"},
+        }.items()
+    }
+    for pool in pools.values():
+        check(pool)
+    weights = {name: pool.weights["pool.weights"].numpy() for name, pool in pools.items()}
+    for name in ("average-precision", "f1", "not f1"):
+        np.testing.assert_array_equal(weights[name], weights["accuracy"])
+    np.testing.assert_array_equal(weights["balanced"], weights["balanced-accuracy"])
+    assert np.abs(weights["balanced"] - weights["accuracy"]).max() > 0.01
+    taken = {name: pool.predict_proba().argmax(axis=1).mean() for name, pool in pools.items()}
+    assert taken["accuracy"] == taken["average-precision"]
+    assert taken["accuracy"] < taken["f1"] < taken["balanced-accuracy"]
+    assert balanced_accuracy(pools["balanced-accuracy"].predict_proba(), truth) > 0.7
+
+
+def test_pool_for_f1_refuses_three_classes(data: Dataset, labels: Indices) -> None:
+    with pytest.raises(UsageError, match="'f1' is one of two classes, and there are 3"):
+        fit(data.graph, labels, metric="f1")
 
 
 # The whole pool

@@ -127,7 +127,7 @@ def fit_command(
             "--balanced-labels, --random-labels, --class-weight and --budget belong to the pool: "
             "leave --system out, or leave them out."
         )
-    if system_name is not None and metric != "accuracy" and search is None:
+    if system_name not in (None, "pool") and metric != "accuracy" and search is None:
         raise UsageError(
             "With --system, --metric says by what --search compares settings: add --search, or "
             "leave --metric or --system out."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,17 +89,12 @@ def label_nodes(
         graph, rule = normalised(original)
     if systems is None:
         members = " + ".join((*HEADS, *NETWORKS) if budget > 0 else HEADS)
-        settings = PoolSettings(
-            members=members,
-            metric=metric,
-            positive=number,
-            class_weight=class_weight,
-            labels=label_design,
-        )
-        systems = [PoolSystem(settings)]
+        systems = [PoolSystem(PoolSettings(members=members, labels=label_design))]
     if len(systems) == 1 and isinstance(systems[0], PoolSystem):  # it holds labels out by itself
         task = Task.labelled(graph, labels, tuple(classes))
-        answer = answer_by_pool(systems[0], task, seed, search, budget, progress)
+        answer = answer_by_pool(
+            _with_purpose(systems[0], purpose), task, seed, search, budget, progress
+        )
     else:
         answer = answer_by_choice(
             systems, graph, labels, tuple(classes), purpose, seed, search, progress
@@ -138,8 +133,16 @@ def label_nodes(
         feature_names=None if recipe is None else recipe.features,
         positive=extra.get("positive"),
     )
-    warning = labelled.quality.warning(labelled.classes)
+    made_for = getattr(answer.system.settings, "metric", metric)
+    warning = labelled.quality.warning(labelled.classes, made_for)
     return replace(labelled, notes=(*labelled.notes, warning)) if warning else labelled
+
+
+def _with_purpose(pool: PoolSystem, purpose: Purpose) -> PoolSystem:
+    """Copy a pool with the parts of the purpose that are not the defaults."""
+    usual = asdict(Purpose("accuracy", "by metric", -1))
+    changes = {key: value for key, value in asdict(purpose).items() if value != usual[key]}
+    return PoolSystem(pool.settings.replace(changes), pool.operator)
 
 
 def _positive_number(positive: str | None, classes: Sequence[str]) -> int:

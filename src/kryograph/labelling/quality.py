@@ -88,16 +88,24 @@ class Quality:
     per_class: tuple[ClassQuality, ...]
     ranking: NodeRanking | None
 
-    def warning(self, classes: tuple[str, ...]) -> str | None:
-        """Sentence for a fit that is not more accurate than the baseline; None for a better one."""
+    def warning(self, classes: tuple[str, ...], metric: str) -> str | None:
+        """Sentence for a fit that is not more accurate than the baseline; None for a better one.
+
+        Args:
+            classes: Names of the classes.
+            metric: What the fit was made for; a fit for accuracy gets a hint at another metric.
+        """
         if self.accuracy.value > self.baseline.accuracy:
             return None
-        remedy = "f1" if len(classes) == 2 else "balanced-accuracy"
+        hint = ""
+        if metric == "accuracy":
+            other = "f1" if len(classes) == 2 else "balanced-accuracy"
+            hint = f"; a fit for the metric {other!r} predicts rare classes more often"
         return (
             f"The accuracy of {percent(self.accuracy.value)} % is no better than always answering "
             f"{quoted(classes[self.baseline.label])}, which is right for "
-            f"{percent(self.baseline.accuracy)} %. Look at precision and recall of the classes; a "
-            f"fit for the metric {remedy!r} predicts rare classes more often."
+            f"{percent(self.baseline.accuracy)} %. Look at precision and recall of the classes"
+            f"{hint}."
         )
 
     def as_dict(self, classes: tuple[str, ...]) -> dict[str, Any]:

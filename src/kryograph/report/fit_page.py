@@ -155,6 +155,7 @@ def _summary(labelled: LabelledGraph, info: PageInfo) -> Context:
     return {
         "free": int(sizes.sum()),
         "interval": charts.interval(*labelled.accuracy),
+        "frequent": labelled.classes[labelled.baseline.label],
         "single": sizes[0] / sizes.sum() if sizes.any() else None,
     }
 
