@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import kryograph
 from kryograph.labelling import run_folder
 from kryograph.systems import system
 from tests.labelling.explained import from_table, pool
@@ -133,3 +134,24 @@ def test_a_system_without_an_exact_form_is_refused(run: Run, tmp_path: Path) -> 
     code, _, err = run("explain", out, "p40")
     assert code == 2
     assert "no exact explanation for lp; --system truncated-krylov has one" in err
+
+
+@pytest.mark.slow
+def test_a_fit_is_explained_without_its_tables(run: Run, tmp_path: Path) -> None:
+    from_table(tmp_path, [system("diffused-logistic")])
+    edges, nodes, out = tmp_path / "edges.csv", tmp_path / "nodes.csv", tmp_path / "run"
+    columns = ("--label", "topic", "--text", "about")
+    code, _, err = run("fit", "--edges", edges, "--nodes", nodes, *columns, "--out", out)
+    assert code == 0, err
+    edges.unlink()
+    nodes.unlink()
+    labelled = kryograph.load_run(out)
+    assert any("without an edge" in note for note in labelled.notes)
+    run_folder.write(tmp_path / "again", labelled)
+    again = (tmp_path / "again" / "predictions.csv").read_bytes()
+    assert again == (out / "predictions.csv").read_bytes()
+    for node in ("p0", "p40", "p59"):
+        code, text, err = run("explain", out, node, "--json")
+        assert code == 0, err
+        e = json.loads(text)
+        assert abs(e["intercept"] + sum(h["log_odds"] for h in e["hops"]) - e["log_odds"]) < 1e-4
