@@ -174,3 +174,14 @@ def test_similarity_is_the_cosine_of_rows() -> None:
     rows = to_dense(Basis(graph).rows("sum")).astype(float)
     expected = rows[[1, 2]] @ rows[0]
     np.testing.assert_allclose(form.similarity(0, np.array([1, 2])), expected, atol=1e-6)
+
+
+def test_in_a_dense_graph_neighbours_count_over_one_edge() -> None:
+    graph = toy.star(6000)  # the rows of P A would have 36 million entries
+    basis = Basis(graph)
+    form = row_form(basis, "neighbours")
+    assert form is not None
+    assert len(form.steps) == 1
+    leaf = form.at(5).row
+    assert leaf[0] == 1.0
+    assert np.count_nonzero(leaf) == 1

@@ -5,7 +5,8 @@ import pytest
 
 from kryograph.basis import Basis
 from kryograph.data import Dataset, synthetic_citations
-from kryograph.graph import UNKNOWN, Task
+from kryograph.errors import UsageError
+from kryograph.graph import UNKNOWN, Graph, Task
 from kryograph.systems import system
 from kryograph.systems.fitted_pool import FittedPool
 from kryograph.systems.head import basis_state
@@ -60,3 +61,25 @@ def test_a_member_without_an_exact_form_keeps_its_probabilities(
     np.testing.assert_allclose(
         trees.log_probabilities(40), np.log(trees.probabilities()[40]), atol=1e-12
     )
+
+
+def test_after_a_change_heads_predict_again_and_trees_do_not(data: Dataset, fit: PoolFit) -> None:
+    method = system("pool", {"members": MEMBERS})
+    same = method.apply_changed(fit.weights, data.graph, data.graph, 3)
+    np.testing.assert_allclose(same, fit.probabilities, atol=1e-9)
+    alone = Graph(data.graph.adjacency * 0, data.graph.features)
+    changed = method.apply_changed(fit.weights, data.graph, alone, 3)
+    assert np.abs(changed - same).max() > 0.01
+    assert method.not_recomputed(fit.weights) == ["trees:trees=10,fold_trees=5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "recomputed"),
+    [("diffused-logistic", True), ("truncated-krylov", True), ("trees", False), ("lp", False)],
+)
+def test_systems_that_are_not_recomputed_refuse(name: str, recomputed: bool, data: Dataset) -> None:
+    method = system(name)
+    assert method.recomputed == recomputed
+    if not recomputed:
+        with pytest.raises(UsageError, match=f"{name} knows its own graph only"):
+            method.apply_changed({}, data.graph, data.graph, 3)

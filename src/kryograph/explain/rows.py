@@ -38,7 +38,7 @@ from kryograph.graph import Features, Indices
 from kryograph.operators import operator
 
 NOISE = 1e-4
-"""A block that is so much shorter than its terms is rounding: its direction means nothing."""
+"""A block so much shorter than the rows in it is rounding: its direction means nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,16 @@ class RowSource:
     factors: Values | None = None
     projection: Values | None = None
     named: bool = True
+
+    @cached_property
+    def sizes(self) -> Values:
+        """Lengths of the rows of Z before the projection, N."""
+        factors = np.ones(self.x.shape[1]) if self.factors is None else self.factors
+        if self.means is None:
+            squares = (self.x * self.x) @ factors**2
+        else:
+            squares = (((to_dense(self.x) - self.means) * factors) ** 2).sum(axis=1)
+        return np.asarray(np.sqrt(squares) * self.lengths)
 
     def rows(self, weights: Values) -> Values:
         """Sums of the rows of Z with weights m × N: m × d."""
@@ -104,15 +114,14 @@ class RowForm:
     def at(self, node: int) -> NodeRow:
         """Compute the row of a node."""
         walks = arrivals(node, self.steps, self.source.x.shape[0])
-        terms = self.source.rows(walks)
+        combined = self.blocks @ walks
+        blocks = self.source.rows(combined)
         if self.centre is not None:
-            terms = terms - walks.sum(axis=1)[:, None] * self.centre
-        blocks = self.blocks @ terms
+            blocks = blocks - combined.sum(axis=1)[:, None] * self.centre
         share = 1 / math.sqrt(len(blocks))
         factors, shift = np.ones_like(blocks), np.zeros_like(blocks)
         lengths = np.sqrt((blocks**2).sum(axis=1))
-        largest = (abs(self.blocks) * np.sqrt((terms**2).sum(axis=1))).max(axis=1)
-        noise = lengths <= NOISE * largest
+        noise = lengths <= NOISE * (abs(self.blocks) @ (walks @ self.source.sizes))
         if self.unit:
             inverse = np.divide(1, lengths, out=np.zeros_like(lengths), where=~noise)
             factors = factors * (share * inverse)[:, None]
@@ -150,15 +159,16 @@ class NodeRow:
         """Divide `row @ coefficients` among hops, nodes, neighbours and features."""
         form, source = self.form, self.form.source
         by_block = coefficients.reshape(self.factors.shape)
-        terms = form.blocks.T @ (by_block * self.factors)  # coefficients of Z after k steps
-        weights = source.on_features(terms)  # coefficients of x_u - μ after k steps
+        scaled = by_block * self.factors  # coefficients of the blocks before they are scaled
+        # Coefficients of x_u - μ after k steps, (K + 1) × F.
+        weights = form.blocks.T @ source.on_features(scaled)
         values = np.asarray((source.x @ weights.T).T) * source.lengths
         shares = self.walks * values
         intercept = float((by_block * self.shift).sum())
         if source.means is not None:
             intercept -= float(self.walks @ source.lengths @ (weights @ source.means))
         if form.centre is not None:
-            intercept -= float(self.walks.sum(axis=1) @ (terms @ form.centre))
+            intercept -= float(self.walks.sum(axis=1) @ form.blocks.T @ (scaled @ form.centre))
         neighbours, own = through_edges(self.node, form.steps, values)
         neighbours[self.node] += own @ values[:, self.node]
         total = Contributions(
@@ -254,17 +264,9 @@ def _few_features(basis: Basis, name: str) -> RowSource:
 
 def _unit(source: RowSource) -> RowSource:
     """Scale the rows of a source to unit length; rows of zeros stay."""
-    x = source.x
-    if source.means is None:
-        factors = np.ones(x.shape[1]) if source.factors is None else source.factors
-        squares = (x * x) @ factors**2
-    else:
-        assert source.factors is not None
-        squares = (((to_dense(x) - source.means) * source.factors) ** 2).sum(axis=1)
-    lengths = np.sqrt(np.asarray(squares))
-    return replace(
-        source, lengths=np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
-    )
+    sizes = source.sizes
+    inverse = np.divide(1, sizes, out=np.zeros_like(sizes), where=sizes > 0)
+    return replace(source, lengths=source.lengths * inverse)
 
 
 def _features(basis: Basis) -> RowForm:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LARGEST_GAP = 1e-4
 """Largest difference of the sum and the log-odds, relative to the log-odds if they exceed 1."""
 
-LEAST_PROBABILITY = 1e-12
+SMALLEST_CALIBRATED = 1e-12
 """Smallest probability that calibration knows."""
 
 
@@ -153,12 +153,12 @@ def _parts(
     form, t = labelled.additive, labelled.calibration.temperature
     logs = form.log_probabilities(node)
     raw = form.contributions(node, first, second).scaled(1 / t)
-    parts = floored(raw, logs, first, second, LEAST_PROBABILITY, t)
+    parts = floored(raw, logs, first, second, SMALLEST_CALIBRATED, t)
     notes = []
     if parts is not raw:
         notes.append(
             f"The model gives {quoted(labelled.classes[second])} a probability below "
-            f"{LEAST_PROBABILITY:g}, which counts as that; all contributions are scaled with it."
+            f"{SMALLEST_CALIBRATED:g}, which counts as that; all contributions are scaled with it."
         )
     if is_identity(labelled.graph.features):  # a feature says which node it is, nothing else
         alone = parts.structure + float(parts.features.sum())

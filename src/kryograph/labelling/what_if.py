@@ -1,4 +1,4 @@
-"""Hypothetical changes: what a node would be predicted as with other edges, features or labels.
+"""What-if questions: the prediction of a node after a change of edges, features or labels.
 
 Edges and features are changed in the graph of the fit, and the fitted system predicts again. It is
 not trained again, so that the change of the prediction is due to this change alone. A label that is
