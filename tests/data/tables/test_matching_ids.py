@@ -52,9 +52,7 @@ EDGES = {"source": ["7", "8"], "target": ["8", "9"]}
         ),
     ],
 )
-def test_near_misses_are_named(
-    ids: list[str], edges: dict[str, list[str]], expected: str
-) -> None:
+def test_near_misses_are_named(ids: list[str], edges: dict[str, list[str]], expected: str) -> None:
     with pytest.raises(UsageError) as raised:
         read_tables(edges, {"id": ids, "x": range(len(ids))})
     assert re.search(expected, str(raised.value)), raised.value
@@ -68,9 +66,7 @@ def test_zeros_are_stripped_on_request() -> None:
     assert pairs(tables) == [("0", "8"), ("7", "8")]
     alone = read_tables({"source": ["07", "7"], "target": ["8", "09"]}, id_pad="strip")
     assert alone.graph.names == ("7", "8", "9")
-    with pytest.raises(
-        UsageError, match="--id-pad strip makes one id of '7', on row 1, and '007'"
-    ):
+    with pytest.raises(UsageError, match="--id-pad strip makes one id of '7', on row 1, and '007'"):
         read_tables(edges, {"id": ["7", "8", "007"], "x": [1, 2, 3]}, id_pad="strip")
 
 
