@@ -173,7 +173,7 @@ def test_the_one_fault_of_odd_cells_is_named_with_its_line(run: Run) -> None:
 def test_check_reads_and_trains_nothing(run: Run) -> None:
     files = ("--edges", "tx.csv", "--nodes", "accounts.csv", "--label", "is_fraud")
     before = sorted(Path().iterdir())
-    code, _, plan = run("fit", *files, "--check")
+    code, text, plan = run("fit", *files, "--check")
     assert code == 0
     assert text == "600 nodes, 2,973 edges: no fault.\n"
     assert len(lines_with(plan, " -> ")) == 12
