@@ -45,7 +45,7 @@ def test_edges_of_weight_zero_are_left_out_or_refused() -> None:
     assert "1 edge of weight 0 left out; --zero-weight error refuses them." in tables.notes
     with pytest.raises(UsageError, match="row 2, column 'weight': the weight is 0; --zero-weight"):
         read_tables(LETTERS, zero_weight="error")
-    with pytest.raises(UsageError, match="the weight -2 is not positive.*--weight none"):
+    with pytest.raises(UsageError, match=r"the weight -2 is not positive.*--weight none"):
         read_tables({**LETTERS, "weight": [-2.0, 1.0]})
     with pytest.raises(UsageError, match="the weight is empty; --weight none"):
         read_tables({**LETTERS, "weight": [None, 1.0]})

@@ -132,5 +132,5 @@ def test_sparse_columns_of_numbers() -> None:
 
 
 def test_other_types_are_refused() -> None:
-    with pytest.raises(UsageError, match="it holds binary, .* --ignore x"):
+    with pytest.raises(UsageError, match=r"it holds binary, .* --ignore x"):
         kind_of(pa.array([b"ab", b"cd"]))

@@ -59,7 +59,7 @@ def test_labels_of_nodes_that_there_are_not() -> None:
 def test_a_graph_is_no_table_of_labels(tmp_path: Path) -> None:
     path = tmp_path / "graph.npz"
     path.write_bytes(b"PK")
-    with pytest.raises(UsageError, match="graph.npz holds a graph, not a table of labels"):
+    with pytest.raises(UsageError, match=r"graph.npz holds a graph, not a table of labels"):
         read_tables(EDGES, NODES, path)
 
 

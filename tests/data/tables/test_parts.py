@@ -49,7 +49,7 @@ def test_weights_of_a_whole_graph_are_checked() -> None:
     assert pairs.tolist() == [[0, 1], [1, 2]]
     current = session(zero_weight="error")
     whole_graph(graph, current)
-    with pytest.raises(TableFaults, match="nodes.csv, edge 'a' – 'b': the weight is 0"):
+    with pytest.raises(TableFaults, match=r"nodes.csv, edge 'a' – 'b': the weight is 0"):
         current.faults.raise_if_any(current.plan)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +75,7 @@ class Dates(FeatureBlock):
         medians, spreads, centres = [], [], []
         empty: list[RowNumbers] = []
         for name in names:
-            days = read_days(table.sheet, name)
+            days = table.parsed(name, read_days)
             known = days[~np.isnan(days)]
             medians.append(float(np.median(known)))
             spreads.append(_spread(known))
@@ -96,7 +97,7 @@ class Dates(FeatureBlock):
         empty: list[RowNumbers] = []
         columns = zip(self.names, self.medians, self.spreads, self.centres, strict=True)
         for at, (name, median, spread, centre) in enumerate(columns):
-            days = read_days(table.sheet, name)
+            days = table.parsed(name, read_days)
             known = ~np.isnan(days)
             first = at * len(PARTS)
             if spread > 0:
@@ -136,8 +137,10 @@ def read_days(sheet: Sheet, name: str) -> Floats:
 
 def _parse_days(cells: Any) -> Floats:
     """Parse dates that are spelled like `ISO_DATE`; raises ArrowInvalid if there is no such day."""
+    with suppress(pa.ArrowInvalid):  # most columns are spelled as Arrow reads them
+        return _days(cells.cast(pa.timestamp("s")))
     zoned = pc.match_substring_regex(cells, _ZONE)
-    for pattern, spelling in (  # as Arrow reads them: month and day, no parts of a second
+    for pattern, spelling in (  # month and day, no parts of a second
         (r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3"),
         (r"^(\d{4})$", r"\1-01-01"),
         (r"^(\d{4})-?(\d{2})$", r"\1-\2-01"),

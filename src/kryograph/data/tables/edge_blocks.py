@@ -18,6 +18,7 @@ from kryograph.data.tables.feature_blocks import (
     parse_categories,
     parse_floats,
     parse_names,
+    stack_sparse,
 )
 from kryograph.data.tables.node_table import NodeTable, column_statistics
 from kryograph.errors import UsageError
@@ -107,7 +108,7 @@ class EdgeTypes(FeatureBlock):
                     f"{plural(edges, 'edge')} whose type in column {quoted(name)} is not among the "
                     f"{len(types):,} that are counted."
                 )
-        return sp.csr_array(sp.hstack(parts, format="csr"))
+        return stack_sparse(parts)
 
 
 def require_edge_columns(edges: EdgeAttributes, names: tuple[str, ...]) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
@@ -15,6 +16,8 @@ from kryograph.data.tables.sheet import Floats, Mask, NumberColumn, Sheet
 from kryograph.errors import UsageError
 from kryograph.features import bag_columns
 from kryograph.text import OnProgress, quoted
+
+Cells = TypeVar("Cells")
 
 FEW_CATEGORIES = 50
 CATEGORY_SHARE = 0.1
@@ -37,6 +40,15 @@ class NodeTable:
     progress: OnProgress
     notes: list[str] = field(default_factory=list)
     """Sentences on what was done; they are added here."""
+
+    _parsed: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def parsed(self, name: str, parse: Callable[[Sheet, str], Cells]) -> Cells:
+        """Parse a column, or return what was parsed before; it must not be changed."""
+        if name not in self._parsed:
+            self._parsed[name] = parse(self.sheet, name)
+        cells: Cells = self._parsed[name]
+        return cells
 
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Names of the columns of one kind."""

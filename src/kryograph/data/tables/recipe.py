@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
@@ -24,6 +23,7 @@ from kryograph.data.tables.feature_blocks import (
     FeatureBlock,
     parse_floats,
     parse_names,
+    row_lengths,
     stack_columns,
 )
 from kryograph.data.tables.node_table import NodeTable
@@ -147,9 +147,12 @@ class Recipe:
         return self._scaled([block.apply(table) for block in self.blocks]), table.notes
 
     def _scaled(self, parts: list[Features]) -> Features:
-        factors = iter(self.factors)
-        pairs = zip(self.blocks, parts, strict=True)
-        return stack_columns([part * next(factors) if b.scaled else part for b, part in pairs])
+        """Multiply blocks by their factors, in place to save memory, and put them side by side."""
+        scaled = [part for block, part in zip(self.blocks, parts, strict=True) if block.scaled]
+        for part, factor in zip(scaled, self.factors, strict=True):
+            values = part.data if isinstance(part, sp.csr_array) else part
+            values *= factor
+        return stack_columns(parts)
 
 
 def learn(
@@ -203,8 +206,7 @@ def _is_empty(sheet: Sheet, name: str) -> bool:
 
 
 def _factor(block: Features) -> float:
-    squares = block.multiply(block) if isinstance(block, sp.csr_array) else block * block
-    mean = float(np.sqrt(np.asarray(squares.sum(axis=1))).mean())
+    mean = float(row_lengths(block).mean())
     return ROW_LENGTH / mean if mean > 0 else 1.0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,13 +53,11 @@ class Vectors(FeatureBlock):
         centres, lengths = [], []
         empty: list[RowNumbers] = []
         for name in names:
-            vectors, missing = read_vectors(table.sheet, name)
-            known = np.delete(vectors, missing, axis=0)
-            centre = known.mean(axis=0)
-            constant = bool((known == known[0]).all())
-            squares = ((known - centre) ** 2).sum(axis=1)
+            vectors, missing = table.parsed(name, read_vectors)
+            known = np.delete(vectors, missing, axis=0) if missing.size else vectors
+            centre, constant = known.mean(axis=0), bool((known == known[0]).all())
             centres.append(tuple(centre.tolist()))
-            lengths.append(0.0 if constant else float(np.sqrt(squares.mean())))
+            lengths.append(0.0 if constant else float(np.sqrt(known.var(axis=0).sum())))
             empty.append(missing)
         shares = marked_shares(table.sheet.rows, empty)
         return cls(names, tuple(centres), parse_floats(lengths), shares)
@@ -76,9 +75,8 @@ class Vectors(FeatureBlock):
         parts = [np.zeros((table.sheet.rows, 0))]
         empty: list[RowNumbers] = []
         for name, centre, length in zip(self.names, self.centres, self.lengths, strict=True):
-            vectors, missing = read_vectors(table.sheet, name, len(centre))
-            vectors -= centre
-            vectors *= 1 / length if length > 0 else 0.0
+            vectors, missing = table.parsed(name, partial(read_vectors, width=len(centre)))
+            vectors = (vectors - centre) * (1 / length if length > 0 else 0.0)
             vectors[missing] = 0.0
             parts.append(vectors)
             empty.append(missing)

@@ -18,6 +18,8 @@ from kryograph.data.tables.feature_blocks import (
     parse_categories,
     parse_floats,
     parse_names,
+    row_lengths,
+    stack_sparse,
 )
 from kryograph.data.tables.node_table import NodeTable, categories
 from kryograph.data.tables.sheet import RowNumbers, Sheet
@@ -92,7 +94,7 @@ class Categories(FeatureBlock):
                     f"{plural(unseen, 'cell')} in column {quoted(name)} with a category that the "
                     "model has not seen, ignored."
                 )
-        return sp.csr_array(sp.hstack(blocks, format="csr"))
+        return stack_sparse(blocks)
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,7 @@ class Text(FeatureBlock):
         features = sp.csr_array((np.ones(at[0].size), at), shape=shape)  # repeated words are added
         features.sum_duplicates()
         features.data = (1 + np.log(features.data)) * np.array(self.idf)[features.indices]
-        lengths = np.sqrt(np.asarray(features.multiply(features).sum(axis=1)))
-        features.data /= np.repeat(lengths, np.diff(features.indptr))
+        features.data /= np.repeat(row_lengths(features), np.diff(features.indptr))
         return features
 
 
@@ -170,7 +171,9 @@ def _word_counts(rows: RowNumbers, words: Any) -> Any:
     encoded = words.dictionary_encode()
     codes = np.asarray(encoded.indices, dtype=np.int64)
     size = len(encoded.dictionary)
-    once = np.unique(rows.astype(np.int64) * size + codes) % max(size, 1)
+    start = int(rows[0]) if rows.size else 0
+    shape = (ROWS_AT_ONCE, size)
+    once = sp.csr_array((np.ones(rows.size), (rows - start, codes)), shape=shape).indices
     return pa.table(
         {
             "word": encoded.dictionary,
