@@ -1,8 +1,8 @@
 """Reading of a large table of edges and a large table of nodes, against parsing by pyarrow.
 
 The nodes have 20 columns of every kind that CSV can hold: numbers, categories, dates, truth values,
-a second id, short texts. Seconds and memory are those of a process of their own, from the files to
-the graph with its features; memory is the growth of its peak.
+a second id, short texts. Seconds of the processor and memory are those of a process of their own,
+from the files to the graph with its features; memory is the growth of its peak.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ def measure_tables(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
 
 
 def timed(work: Callable[[Path, Path], object], edges: Path, nodes: Path) -> tuple[float, int]:
-    """Seconds of a function, and bytes by which the peak of the memory of the process grew."""
+    """Seconds of all processors, and bytes by which the peak of the memory of the process grew."""
     before = _peak_kilobytes()
-    start = time.perf_counter()
+    start = time.process_time()
     result = work(edges, nodes)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     del result
     return seconds, 1024 * (_peak_kilobytes() - before)
 

@@ -24,7 +24,7 @@ TABLE_COLUMN = "table"
 """Column that is added to the edges of several tables; it names the table."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EdgeTable:
     """A table of edges whose columns are known."""
 
