@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -359,8 +359,21 @@ def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
 
 
 def _as_features(features: MatrixLike) -> Features:
+    if _is_frozen(features):
+        return features
     copy = _canonical(features) if sp.issparse(features) else np.array(features)
     return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
+
+
+def _is_frozen(features: MatrixLike) -> TypeGuard[Features]:
+    """Whether features are in their final form and read-only, so that they need no copy."""
+    if not isinstance(features, np.ndarray | sp.csr_array) or features.dtype.kind != "f":
+        return False
+    if any(array.flags.writeable for array in _arrays(features)):
+        return False
+    return isinstance(features, np.ndarray) or bool(
+        features.has_canonical_format and features.data.all()
+    )
 
 
 def _first_bad_row(features: Features) -> int:

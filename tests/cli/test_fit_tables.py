@@ -86,7 +86,7 @@ def test_the_first_command_works_and_predict_repeats_it(
     arguments, expected = WORKING[name]
     out, again = tmp_path / "run", tmp_path / "again.csv"
     command = ("fit", *arguments, *FLAGS.get(name, ()), "--system", "lp", "--out", out)
-    code, text, plan = run(*command)
+    code, _, plan = run(*command)
     assert code == 0, plan
     for part in expected:
         assert part in plan
@@ -199,7 +199,7 @@ def test_a_model_needs_the_columns_of_its_fit(run: Run, tmp_path: Path) -> None:
     assert code == 2
     assert "lacks the columns" in complaint
     assert "'opened'" in complaint
-    code, text, plan = run("predict", out / "model", *files, "--check")
+    code, _, plan = run("predict", out / "model", *files, "--check")
     assert code == 0
     assert "is_fraud -> label" in plan
 

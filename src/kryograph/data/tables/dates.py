@@ -95,11 +95,11 @@ def _share(sheet: Sheet, name: str, pattern: str) -> bool:
 
 def _reordered(cells: Any, order: str) -> Any:
     """Spell dates such as 31/12/2024 as 2024-12-31."""
-    numbers = ("2", "1") if order == "day-first" else ("1", "2")
+    day, month = (r"\1", r"\2") if order == "day-first" else (r"\2", r"\1")
     padded = pc.replace_substring_regex(cells, r"^(\d)([./-])", r"0\1\2")
-    padded = pc.replace_substring_regex(padded, r"^(\d\d)([./-])(\d)([./-])", r"\1\g<2>0\3\4")
+    padded = pc.replace_substring_regex(padded, r"^(\d\d)([./-])(\d[./-])", r"\1-0\3")
     pattern = r"^(\d\d)[./-](\d\d)[./-](\d{4})"
-    return pc.replace_substring_regex(padded, pattern, rf"\3-\{numbers[0]}-\{numbers[1]}")
+    return pc.replace_substring_regex(padded, pattern, rf"\3-{month}-{day}")
 
 
 def _parsed(sheet: Sheet, name: str, cells: Any) -> Any:

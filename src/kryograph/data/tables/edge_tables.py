@@ -24,7 +24,7 @@ TABLE_COLUMN = "table"
 """Column that is added to the edges of several tables; it names the table."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EdgeTable:
     """A table of edges whose columns are known."""
 
@@ -132,9 +132,11 @@ def match_edges(
         return pairs, []
     rule, count = options.choice("absent_nodes"), int(bad.sum())
     if rule == "error":
-        filled = all(pc.index(cells, "").as_py() < 0 for cells in table.ends)
-        if filled:
-            fault = absent_nodes(table.sheet, table.columns.ends, table.ends, pairs, nodes)
+        # Empty ends are a fault of their own.
+        filled = [np.asarray(pc.not_equal(cells, "")) for cells in table.ends]
+        absent = np.where(filled, pairs, 0)
+        if (absent < 0).any():
+            fault = absent_nodes(table.sheet, table.columns.ends, table.ends, absent, nodes)
             faults.add(table.sheet.title, fault)
         return pairs, []
     if rule == "drop":

@@ -188,16 +188,14 @@ def id_column(sheet: Sheet, not_ids: Collection[str], edges: EdgeSample | None) 
     known = [spelled[name] for name in ID if name in spelled]
     known += [name for name in names if is_id_name(name) and name not in known]
     others = [name for name in names if name not in known][:MOST_ID_COLUMNS]
-    unique = [name for name in others if _is_unique(sheet, name)]
     if edges is not None and edges.keys:
-        scores = {name: _score(sheet, name, edges) for name in (*known, *unique)}
-        fitting = [name for name, score in scores.items() if score >= ENOUGH]
-        if fitting:
-            best = fitting[0]
-            return best, BY_NAME if best in known else BY_OVERLAP
+        for name in (*known, *others):
+            fits = _score(sheet, name, edges) >= ENOUGH
+            if fits and (name in known or _is_unique(sheet, name)):
+                return name, BY_NAME if name in known else BY_OVERLAP
     if known:
         return known[0], BY_NAME
-    return (unique or names)[0], BY_ORDER
+    return next((name for name in others if _is_unique(sheet, name)), names[0]), BY_ORDER
 
 
 def share_of_ids(keys: Any, ids: Any) -> float:

@@ -21,7 +21,7 @@ def from_pyg_data(data: Any, title: str) -> RawGraph:
     Known labels are those of `train_mask` if there is one, else those that are not negative.
     Labels outside the training mask are not read.
     """
-    n = int(data.num_nodes or 0)
+    n = _count_nodes(data)
     if data.edge_index is None or not n:
         raise UsageError(f"The {title} need edge_index and nodes.")
     pairs = _array(data.edge_index).astype(np.int64)
@@ -49,6 +49,14 @@ def from_pyg_data(data: Any, title: str) -> RawGraph:
         known=known,
         unread=tuple(unread),
     )
+
+
+def _count_nodes(data: Any) -> int:
+    """Count the nodes; the number is guessed of the edges only if nothing else says it."""
+    for name in ("x", "y", "train_mask"):
+        if "num_nodes" not in data and getattr(data, name, None) is not None:
+            return len(data[name])
+    return int(data.num_nodes or 0)
 
 
 def _labels(labels: Any, known: Mask | None, n: int, title: str) -> list[str]:

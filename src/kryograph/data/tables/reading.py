@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
 
 from kryograph.data.tables.edge_features import EdgeAttributes
 from kryograph.data.tables.faults import Faults
@@ -94,6 +95,7 @@ def read_tables(
     session.plan.lines += node_labels.lines
     session.faults.raise_if_any(session.plan)
     session.progress("features", 0.0)
+    _release(parts)
     recipe, features, notes = _features(session, parts, node_labels, node_kinds, edge_kinds)
     graph = _graph(session, parts, features)
     session.progress("features", 1.0)
@@ -325,6 +327,17 @@ def _features(
     )
 
 
+def _release(parts: GraphParts) -> None:
+    """Forget the ends of the edges, which are numbers now: they are much text."""
+    for table in parts.tables:
+        nothing = pa.chunked_array([], pa.string())
+        table.ends = (nothing, nothing)
+        for name in table.columns.ends:
+            for sheet in (table.sheet, parts.edges):
+                if sheet is not None:
+                    sheet.columns.pop(name, None)
+
+
 def _repeat(session: Session, parts: GraphParts) -> str:
     """Find the rule by which repeated edges are merged."""
     default = "max" if session.as_dataset else "count" if parts.weights is None else "sum"
@@ -333,6 +346,13 @@ def _repeat(session: Session, parts: GraphParts) -> str:
 
 def _graph(session: Session, parts: GraphParts, features: Features) -> Graph:
     used = (parts.pairs >= 0).all(axis=0)
+    # Read-only features are not copied by the graph.
+    for array in (
+        (features.data, features.indices, features.indptr)
+        if isinstance(features, sp.csr_array)
+        else (features,)
+    ):
+        array.setflags(write=False)
     return Graph.from_edges(
         parts.pairs[:, used],
         len(parts.nodes.ids),

@@ -7,6 +7,7 @@ An empty cell is a missing number, and the text "".
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import Counter
@@ -182,6 +183,11 @@ class Sheet:
             return pc.if_else(filled, cells, None).cast(pa.float64())
         except pa.ArrowInvalid:
             pass  # some cell is not a number; which one, and whether it should be, is seen below
+        # The first rows are enough to say no to most columns.
+        some = cells.slice(0, math.ceil(1.1 * (1 - NUMERIC_SHARE) * len(cells)))
+        words = _count(pc.not_equal(some, "")) - _count(pc.match_substring_regex(some, _NUMBER))
+        if not required and words > (1 - NUMERIC_SHARE) * len(cells):
+            return None
         numeric = pc.match_substring_regex(cells, _NUMBER)
         if not required and _count(numeric) < NUMERIC_SHARE * _count(filled):
             return None

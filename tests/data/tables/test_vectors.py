@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kryograph.data.tables.vectors import convert_vectors, is_vectors
+from kryograph.errors import UsageError
+from tests.data.tables.examples import sheet
+
+ROWS = [[1.0, 2.0], None, [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.array(ROWS),
+        pa.array(ROWS, pa.large_list(pa.float32())),
+        pa.array(ROWS, pa.list_(pa.int16(), 2)),
+        ["[1.0, 2]", "", "[3.0 4e0]"],
+    ],
+)
+def test_lists_become_lists_of_one_length(cells: object) -> None:
+    table = sheet(x=cells)
+    assert is_vectors(table, "x")
+    assert convert_vectors(table, "x") == 2
+    assert table.columns["x"].type == pa.list_(pa.float64(), 2)
+    assert table.columns["x"].to_pylist() == ROWS
+
+
+def test_text_without_brackets_is_a_vector_only_if_it_is_named_so() -> None:
+    table = sheet(x=["1 2", "3;4"])
+    assert not is_vectors(table, "x")
+    convert_vectors(table, "x")
+    assert table.columns["x"].to_pylist() == [[1, 2], [3, 4]]
+
+
+def test_slices_keep_their_rows() -> None:
+    column = pa.chunked_array([pa.array(ROWS).slice(1), pa.array([[5.0, 6.0]])])
+    table = sheet(x=["", "", ""])
+    table.columns["x"] = column
+    convert_vectors(table, "x")
+    assert table.columns["x"].to_pylist() == [None, [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (
+            pa.array([[1.0, 2.0], [1.0], [2.0]]),
+            r"line 3, column 'x': the vector has 1 numbers, but the first one, on line 2, has 2; "
+            r".*--ignore x \(1 more cell like this\)",
+        ),
+        (pa.array([[1.0, np.nan]]), r"line 2, column 'x': a number of the vector is empty"),
+        (pa.array([[1.0], [None]]), r"line 3, column 'x': a number of the vector is empty"),
+        (pa.array([[], []], pa.list_(pa.float64())), r"column 'x': its vectors are empty"),
+        (pa.array([["a"]]), r"column 'x': it holds list<.*, not vectors"),
+        (["1 b"], r"line 2, column 'x': '1 b' is not a list of numbers"),
+    ],
+)
+def test_what_is_no_vector(cells: object, expected: str) -> None:
+    with pytest.raises(UsageError, match=expected):
+        convert_vectors(sheet(x=cells), "x")
