@@ -8,7 +8,12 @@ import pytest
 from kryograph.basis import to_dense
 from kryograph.errors import UsageError
 from kryograph.labelling import LabelledGraph
-from kryograph.labelling.table_columns import columns_named, stored_recipe, value_of_cell
+from kryograph.labelling.table_columns import (
+    columns_named,
+    empty_cell,
+    stored_recipe,
+    value_of_cell,
+)
 from kryograph.systems import system
 from tests.labelling.explained import from_table, labelled_graph
 
@@ -65,6 +70,13 @@ def people_rows(folder: Path) -> list[dict[str, str]]:
     from_table(folder, [FAST])
     with (folder / "nodes.csv").open(newline="") as file:
         return list(csv.DictReader(file))
+
+
+def test_an_empty_cell_has_the_type_of_its_column() -> None:
+    assert empty_cell("age", ["age", "word gene"]).to_pylist() == [""]
+    vector = empty_cell("place", ["place[0]", "place[1]"])
+    assert vector.to_pylist() == [None]
+    assert str(vector.type) == "list<item: double>"
 
 
 def test_a_category_that_the_model_has_not_seen_is_a_note(people: LabelledGraph) -> None:

@@ -148,7 +148,10 @@ def _print_what_if(outcome: what_if.WhatIf) -> None:
     order = sorted(range(len(outcome.classes)), key=lambda c: -max(before[c], after[c]))
     print_table(
         ("class", "before, %", "after, %"),
-        [(outcome.classes[c], percent(before[c]), percent(after[c])) for c in order[:10]],
+        [
+            (outcome.classes[c], f"{100 * before[c]:.2f}", f"{100 * after[c]:.2f}")
+            for c in order[:10]
+        ],
     )
     for sentence in outcome.notes:
         print(sentence)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from kryograph.basis import to_dense
 from kryograph.data.tables.recipe import Recipe
@@ -65,17 +66,42 @@ def value_of_cell(
             f"{quoted(column)} belongs to a bag of words, whose counts are shares of their sum: "
             "its value cannot be set alone. --without-feature leaves it out."
         )
+    if is_vector(column, block.features):
+        raise UsageError(
+            f"{quoted(column)} holds vectors, whose values cannot be set one by one. "
+            "--without-feature leaves it out."
+        )
     numbers = [f for f, owner in enumerate(_columns_of_features(recipe)) if owner == column]
     if not numbers:
         raise UsageError(
             f"{quoted(column)} is text that is read together with other columns: its value cannot "
             "be set alone."
         )
-    cells = {name: text_column([value if name == column else ""]) for name in recipe.used}
+    cells = {
+        name: text_column([value]) if name == column else empty_cell(name, part.features)
+        for part in recipe.blocks
+        for name in part.columns
+    }
     sheet = Sheet(Path("--set"), cells, 1, lambda row: "the new value")
     features, notes = recipe.apply(sheet, ["node"], ignore_progress)
     entries = to_dense(features)[0, numbers]
     return numbers, entries, [note for note in notes if quoted(column) in note]
+
+
+def is_vector(column: str, features: Sequence[str]) -> bool:
+    """Whether some features are the entries of a column of vectors.
+
+    >>> is_vector("place", ["place[0]", "place[1]"]), is_vector("age", ["age"])
+    (True, False)
+    """
+    return any(name != column and vector_name(name) == column for name in features)
+
+
+def empty_cell(column: str, features: Sequence[str]) -> Any:
+    """Build one empty cell, as an Arrow array, of a column whose block has these features."""
+    if is_vector(column, features):
+        return pa.chunked_array([pa.nulls(1, pa.list_(pa.float64()))])
+    return text_column([""])
 
 
 def _columns_of_features(recipe: Recipe) -> list[str]:
