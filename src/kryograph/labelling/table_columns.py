@@ -106,7 +106,11 @@ def empty_cell(column: str, features: Sequence[str]) -> Any:
 
 def _columns_of_features(recipe: Recipe) -> list[str]:
     """Name of the column that each feature comes from; "" if it comes from several together."""
-    return [_owner(feature, block.columns) for block in recipe.blocks for feature in block.features]
+    return [
+        _owner(feature, (*block.columns, *block.edge_columns))
+        for block in recipe.blocks
+        for feature in block.features
+    ]
 
 
 def _owner(feature: str, columns: Sequence[str]) -> str:
