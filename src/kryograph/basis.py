@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+from scipy.sparse.linalg import ArpackError, ArpackNoConvergence, eigsh
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
@@ -63,6 +63,9 @@ MAX_TWO_HOP_ENTRIES = 3e7
 EIGENVECTOR_WORK, LEAST_RESTARTS = 2 * 10**8, 20
 """Edges that may be passed in search of eigenvectors, times the products of a restart; in a large
 random graph eigenvalues are so close to each other that the search would take minutes."""
+
+MAX_DENSE = 2000
+"""Where ARPACK fails, all eigenvectors of a graph with up to so many nodes are computed."""
 
 ARPACK_TAKES_RNG = "rng" in inspect.signature(eigsh).parameters
 """Whether `eigsh` can be told its random numbers; since SciPy 1.17."""
@@ -225,6 +228,12 @@ class Basis:
             )
         except ArpackNoConvergence as error:  # those that are not found in time stay zero
             values, columns = error.eigenvalues, error.eigenvectors
+        except ArpackError:  # few different eigenvalues, as in a forest of stars
+            if n > MAX_DENSE:
+                return vectors
+            values, columns = np.linalg.eigh(matrix.toarray().astype(np.float64))
+            largest = np.argsort(-abs(values), kind="stable")[:kept]
+            values, columns = values[largest], columns[:, largest]
         columns = columns[:, np.argsort(-abs(values), kind="stable")]
         signs = np.where((columns**3).sum(axis=0) < 0, -1.0, 1.0)
         vectors[:, : columns.shape[1]] = columns * signs

@@ -74,6 +74,7 @@ def calibrate(
     labels: Indices,
     coverage: float = 0.9,
     importance: npt.NDArray[np.float64] | None = None,
+    temperature: float | None = None,
 ) -> Calibration:
     """Learn temperature and threshold from held-out predictions and the true classes.
 
@@ -83,9 +84,11 @@ def calibrate(
         coverage: Stated probability that a set holds the true class.
         importance: Weight of each node in a mean that stands for the whole graph, with mean 1;
             None means that all weights are 1.
+        temperature: The temperature if it is known; None means that it is learned.
     """
     weights = np.ones(len(labels)) if importance is None else importance
-    temperature = best_temperature(np.log(np.maximum(raw, 1e-12))[None], labels, weights)
+    if temperature is None:
+        temperature = best_temperature(np.log(np.maximum(raw, 1e-12))[None], labels, weights)
     of_true_class = tempered(raw, temperature)[np.arange(len(labels)), labels]
     order = np.argsort(of_true_class)
     # Of n + 1 exchangeable nodes, the new one included, this many may be outside of their sets.

@@ -89,8 +89,8 @@ class LabelledGraph:
     def accuracy(self) -> tuple[float, float, float]:
         """Accuracy expected on other nodes, and the ends of Wilson's 95 % interval.
 
-        It is the share of held-out labels that are predicted correctly. Where the labels are
-        balanced by design, classes count by their estimated frequency; the interval is wider then.
+        It is the share of held-out labels that are predicted correctly. Where the shares of the
+        classes are estimated, classes count by them, and the interval is wider.
         """
         weights = self.held_out.importance
         effective = weights.sum() ** 2 / (weights**2).sum()
@@ -162,6 +162,8 @@ class _Answer:
     tried: tuple[TriedSystem, ...]
     notes: tuple[str, ...]
     balanced: bool = False
+    temperature: float | None = None
+    """Temperature of the answer's probabilities; None if it must be learned."""
 
 
 def label_nodes(
@@ -222,7 +224,9 @@ def label_nodes(
     else:
         answer = _choose(systems, graph, labels, tuple(classes), seed, search, progress)
     held, fit = answer.held_out, answer.fit
-    calibration = calibrate(held.probabilities, held.labels, coverage, held.importance)
+    calibration = calibrate(
+        held.probabilities, held.labels, coverage, held.importance, answer.temperature
+    )
     extra: dict[str, Any] = {
         "calibration": asdict(calibration),
         "seed": seed,
@@ -286,7 +290,8 @@ def _pool(
             "Parts of the pool know this graph only. On other graphs the rest predicts; on "
             f"held-out labels it is {percent(fit.transductive_gain)} points less accurate."
         )
-    return _Answer(pool, fit, held, tried, tuple(notes), fit.balanced)
+    # The pool has a temperature of its own already.
+    return _Answer(pool, fit, held, tried, tuple(notes), fit.balanced, temperature=1.0)
 
 
 def _choose(
