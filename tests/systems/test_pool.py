@@ -410,7 +410,7 @@ def test_uneven_labels_of_unknown_origin_are_corrected_less_than_balanced_ones(
     shares = [f.predict_proba()[hidden, 0].mean() for f in (drawn, guessed, balanced)]
     assert shares == sorted(shares)
     assert shares[0] + 0.03 < shares[1] < (known[hidden] == 0).mean() + 0.05
-    assert 0 < guessed.variance
+    assert guessed.variance > 0
 
 
 def test_metric_balanced_accuracy_predicts_rare_classes_more_often() -> None:
