@@ -54,6 +54,14 @@ def test_calibrate_takes_the_threshold_of_split_conformal_prediction() -> None:
     assert calibration.threshold == pytest.approx(expected)
 
 
+def test_calibrate_keeps_a_temperature_that_is_known() -> None:
+    true = np.arange(1, 20) / 20
+    raw = np.stack([true, 1 - true], axis=1)
+    calibration = calibrate(raw, np.zeros(19, dtype=int), temperature=1.0)
+    assert calibration.temperature == 1
+    assert calibration.threshold == pytest.approx(0.1)  # the second smallest, as it was
+
+
 def test_sets_hold_every_class_if_there_are_too_few_labels() -> None:
     raw = np.tile([0.9, 0.06, 0.04], (8, 1))
     calibration = calibrate(raw, np.zeros(8, dtype=int))

@@ -21,7 +21,7 @@ from tests.fraud_graph import FRAUD_CLASSES, draw_fraud_graph
 @pytest.fixture(scope="module")
 def fraud() -> LabelledGraph:
     graph, _, labels = draw_fraud_graph(900, labelled=0.4, signal=1.5, seed=2)
-    return label_nodes(graph, labels, FRAUD_CLASSES, coverage_by="class")
+    return label_nodes(graph, labels, FRAUD_CLASSES, coverage_by="class", label_design="as drawn")
 
 
 def test_honest_figures_of_a_rare_class(fraud: LabelledGraph) -> None:

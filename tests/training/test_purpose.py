@@ -69,30 +69,39 @@ def test_f1_factor_puts_the_threshold_at_half_of_the_largest_expected_f1() -> No
     assert f1_factor(np.zeros(3), np.ones(3)) == pytest.approx(1e6, rel=1e-5)
 
 
-def test_factors_for_f1_move_the_decision_and_nothing_else() -> None:
+def test_decision_factors_for_f1_move_the_decision_and_nothing_else() -> None:
     """Chances of 0.4 are taken for the positive class if half of the best F1 is lower."""
     positive = np.array([0.4] * 10 + [0.01] * 90)
     held_out = np.stack([1 - positive, positive], axis=1)
     labels = np.zeros(100, dtype=np.int64)
     labels[[0, 1, 2, 3]] = 1
-    drawn = np.array([0.96, 0.04])
+    drawn, same = np.array([0.96, 0.04]), np.ones(2)
     usual, moved = (
-        purpose(metric).factors(held_out, labels, drawn, drawn, balanced=False)
+        purpose(metric).decision_factors(held_out, labels, drawn, same)
         for metric in ("accuracy", "f1")
     )
+    np.testing.assert_array_equal(usual, same)
     assert reweighted(held_out, usual)[0].argmax() == 0
     assert reweighted(held_out, moved)[0].argmax() == 1
     assert reweighted(held_out, moved)[50].argmax() == 0
-    assert moved[0] == usual[0]
-    other = purpose("f1", positive=0).factors(held_out, labels, drawn, drawn, balanced=False)
-    assert other[1] == usual[1]
-    for metric in ("average-precision",):
-        same = purpose(metric).factors(held_out, labels, drawn, drawn, balanced=False)
-        np.testing.assert_array_equal(same, usual)
+    assert moved[0] == 1
+    other = purpose("f1", positive=0).decision_factors(held_out, labels, drawn, same)
+    assert other[1] == 1
+    ranking = purpose("average-precision").decision_factors(held_out, labels, drawn, same)
+    np.testing.assert_array_equal(ranking, same)
 
 
-def test_factors_of_a_design_are_the_estimated_shares() -> None:
-    shares, drawn = np.array([0.9, 0.1]), np.array([0.5, 0.5])
-    held_out = np.array([[0.8, 0.2], [0.3, 0.7]])
-    factors = purpose().factors(held_out, np.array([0, 1]), drawn, shares, balanced=True)
-    np.testing.assert_allclose(factors, [1.8, 0.2])
+def test_decision_factors_are_the_growth_of_shares_except_for_balanced_accuracy() -> None:
+    shares, growth = np.array([0.9, 0.1]), np.array([1.8, 0.2])
+    held_out, labels = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0, 1])
+    factors = purpose().decision_factors(held_out, labels, shares, growth)
+    np.testing.assert_allclose(factors, growth)
+    alike = purpose("balanced-accuracy").decision_factors(held_out, labels, shares, growth)
+    np.testing.assert_array_equal(alike, np.ones(2))
+
+
+def test_label_factors_are_ones_if_the_labels_are_even() -> None:
+    held_out, even = np.array([[0.8, 0.2], [0.3, 0.7]]), np.array([0.5, 0.5])
+    for metric in ("accuracy", "balanced-accuracy"):
+        factors = purpose(metric).label_factors(held_out, np.array([0, 1]), even)
+        np.testing.assert_allclose(factors, np.ones(2))

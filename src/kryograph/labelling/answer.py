@@ -47,6 +47,8 @@ class Answer:
     tried: tuple[TriedSystem, ...]
     notes: tuple[str, ...]
     balanced: bool = False
+    temperature: float | None = None
+    """Temperature of the answer's probabilities; None if it must be learned."""
 
 
 def answer_by_pool(
@@ -81,7 +83,8 @@ def answer_by_pool(
             "Parts of the pool know this graph only. On other graphs the rest predicts; on "
             f"held-out labels it is {percent(fit.transductive_gain)} points less accurate."
         )
-    return Answer(pool, fit, held, tried, tuple(notes), fit.balanced)
+    # The pool has a temperature of its own already.
+    return Answer(pool, fit, held, tried, tuple(notes), fit.balanced, temperature=1.0)
 
 
 def answer_by_choice(

@@ -132,6 +132,7 @@ def calibrate(
     coverage: float = 0.9,
     importance: npt.NDArray[np.float64] | None = None,
     *,
+    temperature: float | None = None,
     by_class: bool = False,
 ) -> Calibration:
     """Learn temperature and thresholds from held-out predictions and the true classes.
@@ -142,11 +143,13 @@ def calibrate(
         coverage: Stated probability that a set holds the true class.
         importance: Weight of each node in a mean that stands for the whole graph, with mean 1;
             None means that all weights are 1.
+        temperature: The temperature if it is known; None means that it is learned.
         by_class: Whether each class has a threshold of its own. That of a class with fewer labels
             than `labels_needed` is 0: every set holds it.
     """
     weights = np.ones(len(labels)) if importance is None else importance
-    temperature = best_temperature(np.log(np.maximum(raw, 1e-12))[None], labels, weights)
+    if temperature is None:
+        temperature = best_temperature(np.log(np.maximum(raw, 1e-12))[None], labels, weights)
     of_true_class = tempered(raw, temperature)[np.arange(len(labels)), labels]
     threshold = _threshold(of_true_class, weights, coverage)
     if not by_class:

@@ -103,7 +103,12 @@ def label_nodes(
     if coverage_by == "class":
         check_labels_of_classes(held.labels, classes, coverage)
     calibration = calibrate(
-        held.probabilities, held.labels, coverage, held.importance, by_class=coverage_by == "class"
+        held.probabilities,
+        held.labels,
+        coverage,
+        held.importance,
+        temperature=answer.temperature,
+        by_class=coverage_by == "class",
     )
     extra: dict[str, Any] = {
         "calibration": calibration.as_extra(),

@@ -93,8 +93,8 @@ class LabelledGraph:
     def accuracy(self) -> tuple[float, float, float]:
         """Accuracy expected on other nodes, and the ends of Wilson's 95 % interval.
 
-        It is the share of held-out labels that are predicted correctly. Where the labels are
-        balanced by design, classes count by their estimated frequency; the interval is wider then.
+        It is the share of held-out labels that are predicted correctly. Where the shares of the
+        classes are estimated, classes count by them, and the interval is wider.
         """
         estimate = self.quality.accuracy
         return estimate.value, estimate.low, estimate.high

@@ -38,8 +38,6 @@ class HeadSystem(System[S]):
 
     uses_operator: ClassVar[bool] = False
 
-    prior: ClassVar[float] = 1.0
-    """What the head counts in a pool before any evidence."""
     component_wise: ClassVar[bool] = False  # columns are standardised over all nodes
 
     @property
@@ -50,6 +48,11 @@ class HeadSystem(System[S]):
         """
         settings: Any = self.settings
         return str(settings.representation)
+
+    @property
+    def prior(self) -> float:
+        """Weight of the head in a pool before any evidence, relative to other heads."""
+        return 1.0
 
     def exists(self, basis: Basis) -> bool:
         """Whether the graph has this representation."""

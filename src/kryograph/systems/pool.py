@@ -2,9 +2,9 @@
 
 p = softmax((Σ_m w_m log p_m) / T + log r). The heads learn from representations of one `Basis`;
 their weights w_m come from their predictions for held-out labels (`training.pooling`). T is a
-temperature, learned from held-out predictions of the pool itself. r are factors of the classes: if
-the labels are balanced by design, estimated shares of the classes (`training.class_shares`);
-otherwise a power of their shares among the labels, fitted to the held-out labels.
+temperature, learned from held-out predictions of the pool itself. r are factors of the classes:
+estimated shares over shares among the labels (`training.class_shares`), times a power of the
+latter, fitted to the held-out labels.
 
 Folds: up to 4 labels per class are divided into 3 parts, 4 times; up to 12 into 5 parts, 3 times;
 more into 5 parts, twice. A network is fitted on the folds of the first draw only.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -46,9 +46,9 @@ from kryograph.systems.pool_members import LearnedMember, learn_members, pool_fo
 from kryograph.systems.settings import Settings, setting
 from kryograph.text import OnProgress, ignore_progress
 from kryograph.training.class_shares import (
+    SharePrior,
     accuracy_variance,
     class_shares,
-    look_balanced,
     reweighted,
 )
 from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions, OnEpoch, ignore_epoch
@@ -224,15 +224,16 @@ class PoolSystem(System[PoolSettings]):
         learned, notes = learn_members(self.members, basis, task, folds, seed, budget, progress)
         evidence, nodes = self._evidence(learned, task, seed)
         whole = evidence.pooled(np.ones(len(learned), dtype=bool))
-        shares, balanced = self._class_shares(task, evidence, whole)
-        factors = partial(
-            self.settings.purpose.factors,
-            labels=evidence.labels,
-            drawn=drawn_shares(task),
-            shares=shares,
-            balanced=balanced,
-        )
-        ratio = factors(whole.held_out)
+        labels, drawn = evidence.labels, drawn_shares(task)
+        purpose = self.settings.purpose
+        plain_ratio = purpose.label_factors(whole.held_out, labels, drawn)
+        plain = reweighted(whole.held_out, plain_ratio)
+        prior = self._share_prior(task)
+        others = np.setdiff1d(np.arange(task.graph.n), task.split.train)
+        predicted = whole.probabilities[others] if others.size else whole.probabilities
+        shares = class_shares(plain, labels, reweighted(predicted, plain_ratio), prior)
+        growth = shares / prior.centre
+        ratio = plain_ratio * purpose.decision_factors(plain, labels, shares, growth)
         # Without features, heads learn from eigenvectors, which another graph does not have.
         known_elsewhere = [
             m.system.inductive and (basis.has_features or not isinstance(m.system, HeadSystem))
@@ -244,23 +245,17 @@ class PoolSystem(System[PoolSettings]):
         weights |= {STATE + name: value for name, value in basis.state.items()}
         weights |= {"graph": _fingerprint(task.graph)}
         weights |= _pool_tensors("pool.", whole, numbers, ratio)
-        labels, frequency = (
-            evidence.labels,
-            mean_one((shares / drawn_shares(task))[evidence.labels]),
-        )
+        frequency = mean_one(growth[labels])
         held_out, gain = reweighted(whole.held_out, ratio), None
         if inductive.all():
             weights |= _pool_tensors("inductive.", whole, numbers, ratio)
         elif inductive.any():
-            others = evidence.pooled(inductive)
-            own = factors(others.held_out)
-            weights |= _pool_tensors("inductive.", others, numbers[inductive], own)
+            rest = evidence.pooled(inductive)
+            own = purpose.label_factors(rest.held_out, labels, drawn) * (ratio / plain_ratio)
+            weights |= _pool_tensors("inductive.", rest, numbers[inductive], own)
             if labels.size:
-                without = _mean_right(reweighted(others.held_out, own), labels, frequency)
+                without = _mean_right(reweighted(rest.held_out, own), labels, frequency)
                 gain = _mean_right(held_out, labels, frequency) - without
-        variance = 0.0
-        if balanced:
-            variance = accuracy_variance(whole.held_out, held_out, labels, shares)
         return PoolFit(
             task=task,
             probabilities=reweighted(whole.probabilities, ratio),
@@ -270,9 +265,9 @@ class PoolSystem(System[PoolSettings]):
             nodes=nodes,
             held_out=held_out,
             importance=frequency,
-            variance=variance,
+            variance=accuracy_variance(plain, held_out, labels, shares, prior),
             transductive_gain=gain,
-            balanced=balanced,
+            balanced=prior.observed == 0,
             notes=tuple(notes),
         )
 
@@ -294,18 +289,10 @@ class PoolSystem(System[PoolSettings]):
         )
         return evidence, nodes
 
-    def _class_shares(
-        self, task: Task, evidence: Evidence, whole: PooledMembers
-    ) -> tuple[npt.NDArray[np.float64], bool]:
-        """Shares of the classes in the graph, and whether the labels are balanced by design."""
-        kind = self.settings.labels
-        counts = np.bincount(task.labels[task.split.train])
-        design = look_balanced(counts) if kind == "guess" else kind == "balanced"
-        if not design or not evidence.labels.size:
-            return drawn_shares(task), False
-        others = np.setdiff1d(np.arange(task.graph.n), task.split.train)
-        predicted = whole.probabilities[others] if others.size else whole.probabilities
-        return class_shares(whole.held_out, evidence.labels, predicted), True
+    def _share_prior(self, task: Task) -> SharePrior:
+        """Prior of the shares of the classes, by the numbers of labels."""
+        counts = np.bincount(task.labels[task.split.train], minlength=len(task.classes))
+        return SharePrior.of_labels(counts, self.settings.labels)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         same = torch.equal(weights["graph"], _fingerprint(graph))

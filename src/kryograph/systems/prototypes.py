@@ -114,6 +114,11 @@ class PrototypesSystem(HeadSystem[PrototypesSettings]):
     uses_operator = True
     component_wise = True
 
+    @property
+    def prior(self) -> float:
+        # A few labels determine few means well, and not the weight that a pool should give them.
+        return 3.0 if self.settings.representation == "centred" else 1.0
+
     def learn(
         self, basis: Basis, nodes: Indices, labels: Indices, classes: int, seed: int
     ) -> Weights:

@@ -88,30 +88,40 @@ class Purpose:
         kind = by_metric if self.class_weight == "by metric" else self.class_weight
         return mean_one((1 / drawn)[labels]) if kind == "balanced" else np.ones(labels.size)
 
-    def factors(
-        self, held_out: _Array, labels: Indices, drawn: _Array, shares: _Array, *, balanced: bool
-    ) -> _Array:
-        """Factors of the classes' probabilities, C.
+    def label_factors(self, held_out: _Array, labels: Indices, drawn: _Array) -> _Array:
+        """Factors of the classes' probabilities if the labels say how frequent classes are, C.
+
+        For balanced accuracy all classes count alike, however frequent they are.
 
         Args:
             held_out: Probabilities of labelled nodes by pools that did not see their labels, n × C.
             labels: Their classes, n.
             drawn: Shares of the classes among the labels.
-            shares: Shares of the classes in the graph.
-            balanced: Whether the numbers of labels are a design.
         """
         if self.metric == "balanced-accuracy":
             by_class = mean_one((1 / drawn)[labels])
             return fitted_power(held_out, labels, by_class, 1 / (drawn.size * drawn))
-        if balanced:
-            ratio = np.asarray(shares / drawn)
-        else:
-            ratio = fitted_power(held_out, labels, np.ones(labels.size), drawn * drawn.size)
+        return fitted_power(held_out, labels, np.ones(labels.size), drawn * drawn.size)
+
+    def decision_factors(
+        self, plain: _Array, labels: Indices, shares: _Array, growth: _Array
+    ) -> _Array:
+        """Further factors, C: for the shares of the classes in the graph, and for F1.
+
+        Args:
+            plain: Held-out probabilities after the factors of `label_factors`, n × C.
+            labels: Classes of these nodes, n.
+            shares: Estimated shares of the classes in the graph.
+            growth: The same over the shares that the labels have.
+        """
+        if self.metric == "balanced-accuracy":
+            return np.ones_like(shares)
+        factors = growth.copy()
         if self.metric == "f1" and labels.size:
             positive = rarer_class(shares) if self.positive < 0 else self.positive
-            chances = reweighted(held_out, ratio)[:, positive]
-            ratio[positive] *= f1_factor(chances, (shares / drawn)[labels])
-        return ratio
+            chances = reweighted(plain, factors)[:, positive]
+            factors[positive] *= f1_factor(chances, growth[labels])
+        return factors
 
 
 def f1_factor(chances: _Array, weights: _Array) -> float:
