@@ -122,6 +122,7 @@ def _read_parts(
     alone = len(edge_inputs) + (nodes is not None) == 1
     opened = [open_table(one, "edges", session, alone=alone) for one in edge_inputs]
     session.progress("nodes", 0.0)
+    pa.default_memory_pool().release_unused()
     node_table = None
     if nodes is not None:
         node_table = open_table(nodes, "nodes", session, alone=alone)
@@ -336,6 +337,7 @@ def _release(parts: GraphParts) -> None:
             for sheet in (table.sheet, parts.edges):
                 if sheet is not None:
                     sheet.columns.pop(name, None)
+    pa.default_memory_pool().release_unused()
 
 
 def _repeat(session: Session, parts: GraphParts) -> str:
