@@ -137,6 +137,7 @@ def fit(
             positions=layout.positions(embedding, seed),
             seconds=time.perf_counter() - start,
             seed=seed,
+            plan=str(read.plan),
         )
         output.write(out, labelled, fit_page.render_fit_page(labelled, page))
     for sentence in notes:

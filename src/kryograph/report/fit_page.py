@@ -50,6 +50,7 @@ class PageInfo:
         seconds: Duration of the fit.
         positions: N × 2 positions of the nodes on the map.
         seed: Seed of the fit; None if it is not known.
+        plan: What became of every column of the tables, a line for each; "" if there were none.
     """
 
     title: str
@@ -59,6 +60,7 @@ class PageInfo:
     seconds: float
     positions: npt.NDArray[np.floating]
     seed: int | None = None
+    plan: str = ""
 
 
 @dataclass(frozen=True)
