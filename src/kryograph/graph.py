@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -189,12 +188,11 @@ class Graph:
         )
 
     @classmethod
-    def from_tables(cls, edges: Path | str, nodes: Path | str | None = None, **how: Any) -> Graph:
+    def from_tables(cls, edges: object, nodes: object = None, **how: Any) -> Graph:
         """Read a graph from an edge and a node table; see `kryograph.data.tables.read_tables`."""
         from kryograph.data.tables import read_tables
 
-        path = None if nodes is None else Path(nodes)
-        return read_tables(Path(edges), path, **{"label": None, **how}).graph
+        return read_tables(edges, nodes, **how).graph
 
     def to_pyg(self) -> Data:
         """Convert to a PyTorch Geometric `Data`: dense `x`, both directions in `edge_index`."""

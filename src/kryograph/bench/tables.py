@@ -27,8 +27,6 @@ TABLE_EDGES, TABLE_NODES = 1_000_000, 200_000
 QUICK_TABLE_EDGES, QUICK_TABLE_NODES = 20_000, 4_000
 PARSE, READ = "pyarrow", "read_tables"
 
-Numbers = npt.NDArray[np.int64]
-
 
 @benchmark(
     {
@@ -103,8 +101,8 @@ def write_large_tables(edges: Path, nodes: Path, edge_count: int, node_count: in
         table[f"number{at}"] = pa.array(values, mask=rng.random(node_count) < 0.05 * (at % 3))
     for at in range(3):
         table[f"count{at}"] = rng.geometric(0.1, node_count)
-    for at, values in enumerate((5, 20, 50)):
-        table[f"category{at}"] = _names("kind ", rng.integers(values, size=node_count))
+    for at, kinds in enumerate((5, 20, 50)):
+        table[f"category{at}"] = _names("kind ", rng.integers(kinds, size=node_count))
     for at in range(2):
         days = rng.integers(3000, size=node_count)
         table[f"date{at}"] = np.datetime64("2015-01-01") + days
@@ -115,7 +113,7 @@ def write_large_tables(edges: Path, nodes: Path, edge_count: int, node_count: in
     csv.write_csv(pa.table(table), nodes)
 
 
-def _names(prefix: str, numbers: Numbers) -> Any:
+def _names(prefix: str, numbers: npt.NDArray[np.int64]) -> Any:
     return pa.array([f"{prefix}{number}" for number in numbers.tolist()])
 
 

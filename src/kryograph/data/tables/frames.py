@@ -7,6 +7,7 @@ a stream that was read has no rows left, and does not say so. None of these libr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,10 @@ def open_object(value: object, name: str, *, alone: bool) -> Path | Sheet | RawG
         return Path(value)
     module = type(value).__module__.partition(".")[0]
     title = f"{name} ({module} {type(value).__name__})"
-    if isinstance(value, Sheet | RawGraph):
-        return value
+    if isinstance(value, Sheet):
+        return replace(value, columns=dict(value.columns))  # columns are converted later
+    if isinstance(value, RawGraph):
+        return replace(value, sheet=replace(value.sheet, columns=dict(value.sheet.columns)))
     if isinstance(value, Graph):
         return _of_graph(value, title) if alone else _edge_sheet(value.adjacency, value, title)
     if sp.issparse(value):

@@ -144,29 +144,33 @@ def is_edge_list(path: Path) -> bool:
 
 def read_edge_list(path: Path) -> Sheet:
     """Read a list of edges: two nodes on each line, then the attributes of the edge in braces."""
-    rows: list[tuple[int, str, str, str]] = []
+    lines, ends, records = [], [], list[tuple[None, Mapping[str, Any]]]()
     for at, line in enumerate(text_contents(path).decode("utf-8-sig").splitlines()):
         cells = line.split("#", 1)[0].split(None, 2)
         if len(cells) == 1:
             raise UsageError(f"{path}, line {at + 1}, column 1: an edge has two ends.")
         if cells:
+            lines.append(at + 1)
+            ends.append(cells[:2])
             attributes = cells[2].strip() if len(cells) > 2 else "{}"
-            rows.append((at + 1, cells[0], cells[1], _edge_weight(attributes, path, at + 1)))
-    lines, sources, targets, weights = zip(*rows, strict=True)
-    columns = {"source": sources, "target": targets}
-    if set(weights) != {"1"}:
-        columns["weight"] = weights
-    arrays = {name: text_column(cells) for name, cells in columns.items()}
-    return Sheet(path, arrays, len(rows), lambda row: f"line {lines[row]}")
+            records.append((None, _edge_attributes(attributes, path, at + 1)))
+    columns, _ = _attributes(records)
+    if "weight" in columns:  # an edge without a weight has the weight 1
+        weights = [str(record.get("weight", 1)) for _, record in records]
+        columns["weight"] = text_column(weights)
+    for at, name in enumerate(("target", "source")):
+        columns = {name: text_column([pair[1 - at] for pair in ends]), **columns}
+    return Sheet(path, columns, len(lines), lambda row: f"line {lines[row]}")
 
 
-def _edge_weight(attributes: str, path: Path, line: int) -> str:
-    """Return the weight of an edge as it is written; "1" if the attributes have none."""
+def _edge_attributes(attributes: str, path: Path, line: int) -> dict[str, Any]:
+    """Read the attributes of an edge, which are written as a dictionary of Python."""
     simple = _WEIGHT.fullmatch(attributes)
     if simple:
-        return simple[1] or "1"
+        return {"weight": simple[1]} if simple[1] else {}
     try:
-        return str(ast.literal_eval(attributes).get("weight", 1))
+        value = ast.literal_eval(attributes)
+        return {str(name): cell for name, cell in value.items()}
     except Exception as error:  # Python's parser raises all kinds of errors
         raise UsageError(
             f"{path}, line {line}, column 3: {quoted(attributes)} is not a dictionary of Python."
