@@ -363,11 +363,3 @@ def test_a_graph_whose_nodes_all_have_labels_still_has_a_page() -> None:
     text = read(replace(labelled, given_labels=everything, suggestions=())).text
     assert "Every node has a label." in text
     assert "0 nodes labelled from 300 given labels" in text
-
-
-def test_the_plan_of_the_tables_is_on_the_page() -> None:
-    plan = "edges.csv  from -> source\nnodes.csv  <b> -> category (2 values)"
-    text = page_of(fitted(), plan=plan)
-    assert "nodes.csv  &lt;b&gt; -&gt; category (2 values)" in text
-    assert "Use of every column" in text
-    assert "Use of every column" not in page_of(fitted())
