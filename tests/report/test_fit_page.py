@@ -303,7 +303,7 @@ def test_systems_beyond_the_limit_are_counted() -> None:
 )
 def test_a_name_is_text_wherever_it_stands(name: str) -> None:
     labelled = renamed(fitted(), classes=[name], nodes=[name] * 299)
-    text = page_of(labelled, title=name, notes=[name], command=name, version=name)
+    text = page_of(labelled, title=name, notes=[name], command=name or " ", version=name)
     text.encode("utf-8")
     usual = page_of(fitted())
     page, expected = Reader(text), Reader(usual)

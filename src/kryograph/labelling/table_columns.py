@@ -66,7 +66,7 @@ def value_of_cell(
             f"{quoted(column)} belongs to a bag of words, whose counts are shares of their sum: "
             "its value cannot be set alone. --without-feature leaves it out."
         )
-    if is_vector(column, block.features):
+    if has_vector_names(column, block.features):
         raise UsageError(
             f"{quoted(column)} holds vectors, whose values cannot be set one by one. "
             "--without-feature leaves it out."
@@ -88,10 +88,10 @@ def value_of_cell(
     return numbers, entries, [note for note in notes if quoted(column) in note]
 
 
-def is_vector(column: str, features: Sequence[str]) -> bool:
+def has_vector_names(column: str, features: Sequence[str]) -> bool:
     """Whether some features are the entries of a column of vectors.
 
-    >>> is_vector("place", ["place[0]", "place[1]"]), is_vector("age", ["age"])
+    >>> has_vector_names("place", ["place[0]", "place[1]"]), has_vector_names("age", ["age"])
     (True, False)
     """
     return any(name != column and vector_name(name) == column for name in features)
@@ -99,7 +99,7 @@ def is_vector(column: str, features: Sequence[str]) -> bool:
 
 def empty_cell(column: str, features: Sequence[str]) -> Any:
     """Build one empty cell, as an Arrow array, of a column whose block has these features."""
-    if is_vector(column, features):
+    if has_vector_names(column, features):
         return pa.chunked_array([pa.nulls(1, pa.list_(pa.float64()))])
     return text_column([""])
 
