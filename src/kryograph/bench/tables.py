@@ -1,4 +1,4 @@
-"""Reading of a large table of edges and a large table of nodes, against parsing by pyarrow.
+"""Reading of large tables of edges and nodes, against pyarrow.
 
 The nodes have 20 columns of every kind that CSV can hold: numbers, categories, dates, truth values,
 a second id, short texts. Seconds of the processor and memory are those of a process of their own,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
 import re
 import sys
 import zipfile
@@ -17,7 +19,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from kryograph.data import load
 from kryograph.data.tables import read_tables
@@ -282,6 +284,25 @@ def _saved(**arrays: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
+def _arrow() -> dict[str, bytes]:
+    return {name.replace("parquet", "feather"): _feather(data) for name, data in _parquet().items()}
+
+
+def _feather(data: bytes) -> bytes:
+    stream = io.BytesIO()
+    feather.write_feather(parquet.read_table(io.BytesIO(data)), stream)
+    return stream.getvalue()
+
+
+def _json_lines() -> dict[str, bytes]:
+    return {
+        name.replace("csv", "jsonl"): "".join(
+            json.dumps(row) + "\n" for row in csv.DictReader(io.StringIO(text))
+        ).encode()
+        for name, text in (("edges.csv", EDGES), ("nodes.csv", NODES))
+    }
+
+
 def _npz_pieces() -> dict[str, bytes]:
     pieces = {}
     for name, matrix in (
@@ -321,6 +342,8 @@ FORMS: dict[str, Callable[[], dict[str, bytes]]] = {
     "csv": _csv,
     "gzip": _gzip,
     "parquet": _parquet,
+    "arrow": _arrow,
+    "json lines": _json_lines,
     "npz pieces": _npz_pieces,
     "npz edges": _npz_edges,
     "graphml": lambda: _xml("graphml"),
