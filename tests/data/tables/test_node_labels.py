@@ -89,3 +89,13 @@ def test_equal_cells_of_labelled_nodes() -> None:
     assert same_cells(table, "copy", labels)
     assert not same_cells(table, "other", labels)
     assert not same_cells(table, "copy", NodeLabels(Labels(labels.labels.numbers, ()), ""))
+
+
+def test_a_model_needs_no_labels() -> None:
+    model = read_tables(EDGES, {**NODES, "topic": ["p", "q", "", ""]}, label="topic").columns
+    ids = [f"n{at}" for at in range(60)]
+    other = {"id": ids, "x": list(range(60)), "topic": [f"new {name}" for name in ids]}
+    tables = read_tables(None, other, columns=model)
+    assert set(tables.labels.tolist()) == {UNKNOWN}
+    with pytest.raises(UsageError, match="more than 50 different values"):
+        read_tables(None, other, columns=model, label="topic")

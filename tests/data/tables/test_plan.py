@@ -37,4 +37,6 @@ def test_names_with_spaces_at_their_ends_or_lines_are_quoted() -> None:
         "t  ' x' -> number",
         "t  two words -> number",
     ]
+    plan.add("\x1b[31mred.csv", "x", "number")
+    assert str(plan).splitlines()[-1] == "'\\x1b[31mred.csv'  x -> number"
     assert str(Plan()) == ""

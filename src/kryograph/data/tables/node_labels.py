@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -58,7 +59,10 @@ def find_labels(parts: GraphParts, table: Table | RawGraph | None, session: Sess
             result.column, result.sheet = name, sheet
             result.source = f"column {quoted(name)} of {sheet.path}"
     if result.column is not None and result.sheet is not None:
-        with session.faults.collected(str(result.sheet.path)):
+        # A model does not need the labels of its tables, so that their faults do not matter.
+        unneeded = session.recipe is not None and session.named.label is None and table is None
+        group = str(result.sheet.path)
+        with suppress(UsageError) if unneeded else session.faults.collected(group):
             result.labels = read_labels(result.sheet, result.column, session.options)
             if session.recipe is None and not session.as_dataset:
                 session.notes += result.labels.notes

@@ -190,8 +190,8 @@ def id_column(sheet: Sheet, not_ids: Collection[str], edges: EdgeSample | None) 
     others = [name for name in names if name not in known][:MOST_ID_COLUMNS]
     if edges is not None and edges.keys:
         for name in (*known, *others):
-            fits = _score(sheet, name, edges) >= ENOUGH
-            if fits and (name in known or _is_unique(sheet, name)):
+            possible = name in known or _is_unique(sheet, name)
+            if possible and _score(sheet, name, edges) >= ENOUGH:
                 return name, BY_NAME if name in known else BY_OVERLAP
     if known:
         return known[0], BY_NAME

@@ -64,7 +64,7 @@ class Plan:
         for (table, use, detail), group in itertools.groupby(
             self.lines, lambda line: (line.table, line.use, line.detail)
         ):
-            alike = list(group)
+            alike, table = list(group), _shown(table)
             if len(alike) <= MOST_ALIKE:
                 rows += [(table, str(line)) for line in alike]
                 continue
@@ -75,7 +75,7 @@ class Plan:
         return "\n".join(f"{table:{width}}  {line}" for table, line in rows)
 
 
-def _shown(column: str) -> str:
-    """Return the name of a column as it is printed: in quotation marks where it needs them."""
-    marked = quoted(column)
-    return column if marked == f"'{column}'" and column.strip() == column != "" else marked
+def _shown(name: str) -> str:
+    """Return the name of a column or table as it is printed: in quotation marks if need be."""
+    marked = quoted(name)
+    return name if marked == f"'{name}'" and name.strip() == name != "" else marked
