@@ -16,12 +16,8 @@ import pytest
 
 from kryograph.labelling.label import LabelledGraph
 from kryograph.report import fit_page
-from kryograph.report.fit_page import (
-    FIRST_SUGGESTIONS,
-    FIT_SECTIONS,
-    MAX_SYSTEMS_LISTED,
-    confusion_matrix,
-)
+from kryograph.report.class_tables import confusion_matrix
+from kryograph.report.fit_page import FIRST_SUGGESTIONS, FIT_SECTIONS, MAX_SYSTEMS_LISTED, SCRIPTS
 from kryograph.report.html import environment
 from kryograph.report.node_data import MAX_NODE_NAME_LENGTH
 from kryograph.systems import system
@@ -29,6 +25,7 @@ from tests.report.labelled_graphs import (
     NASTY,
     embedded_nodes,
     fitted,
+    info_of,
     large,
     lopsided,
     page_of,
@@ -180,7 +177,7 @@ def test_ranking_has_a_curve_a_slider_and_their_numbers() -> None:
     assert list(thresholds) == sorted(thresholds)
     assert recalls[0] == 1.0
     assert precisions[0] == pytest.approx(ranking.points[-1].precision, abs=1e-4)
-    for name in ("page.js", "threshold.js"):
+    for name in (*SCRIPTS, "threshold.js"):
         asset = files("kryograph.report").joinpath("templates", name).read_bytes()
         digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
         assert any(value and f"'sha256-{digest}'" in value for _, _, value in page.attributes)
@@ -274,8 +271,12 @@ def test_the_confusion_matrix_sums_the_rare_ones_of_many_classes() -> None:
 def test_the_map_is_named_after_what_the_system_embeds(name: str, embedding: str) -> None:
     labelled = fitted()
     model = replace(labelled.model, system=system(name))
-    [sentence] = re.findall("t-SNE of ([a-z -]+):", page_of(replace(labelled, model=model)))
-    assert sentence == embedding
+    [section] = [section for section in FIT_SECTIONS if section.key == "map"]
+    context = section.context(replace(labelled, model=model), info_of(labelled))
+    assert context is not None
+    assert context["embedding"] == embedding
+    text = page_of(labelled)
+    assert "t-SNE of log-probabilities:" in text
 
 
 def test_systems_beyond_the_limit_are_counted() -> None:
@@ -336,15 +337,16 @@ def test_nothing_is_loaded_and_nothing_else_may_run() -> None:
     [policy] = [value for _, key, value in page.attributes if value and "default-src" in value]
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
-    for name in ("page.css", "page.js"):
+    for name in ("page.css", *SCRIPTS):
         asset = files("kryograph.report").joinpath("templates", name).read_bytes()
         digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
         assert f"'sha256-{digest}'" in policy
         assert asset.decode() in text
 
 
-def test_the_script_is_short() -> None:
-    script = files("kryograph.report").joinpath("templates", "page.js").read_text("utf-8")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_are_short(name: str) -> None:
+    script = files("kryograph.report").joinpath("templates", name).read_text("utf-8")
     assert len(script.splitlines()) < 400
 
 

@@ -165,7 +165,7 @@ def fit(
             progress=stage,
         )
         notes = [*read.notes, *labelled.notes]
-        labelled = dataclasses.replace(labelled, notes=tuple(notes))
+        labelled = dataclasses.replace(labelled, notes=tuple(notes), plan=read.plan)
         stage("drawing the map", 0.0)
         fitted = labelled.model
         embedding = fitted.embed(labelled.graph)
@@ -178,6 +178,7 @@ def fit(
             positions=layout.positions(embedding, seed),
             seconds=time.perf_counter() - start,
             seed=seed,
+            run=str(out),
         )
         run_folder.write(out, labelled, fit_page.render_fit_page(labelled, page))
     for sentence in notes:

@@ -195,7 +195,8 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def call(**values: Any) -> None:
-        command(**values, flags=TableFlags(**{name: values.pop(name) for name in names}))
+        flags = TableFlags(**{name: values.pop(name) for name in names})
+        command(**values, flags=flags)
 
     own = inspect.signature(command, eval_str=True).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY

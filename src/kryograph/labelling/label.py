@@ -32,6 +32,7 @@ from kryograph.text import OnProgress, ignore_progress, plural, quoted, quoted_l
 from kryograph.training.purpose import Purpose, rarer_class
 
 if TYPE_CHECKING:
+    from kryograph.data.tables import Plan
     from kryograph.data.tables.recipe import Recipe
 
 
@@ -56,6 +57,7 @@ class LabelledGraph:
         notes: Sentences about what was assumed, and about systems that were left out.
         feature_names: Names of the features, such as "colour = red"; None if they have none.
         positive: Number of the class by which nodes are ranked; None unless there are two classes.
+        plan: What became of every column of the tables; None if the graph was not read from tables.
     """
 
     graph: Graph
@@ -72,6 +74,7 @@ class LabelledGraph:
     notes: tuple[str, ...] = ()
     feature_names: tuple[str, ...] | None = None
     positive: int | None = None
+    plan: Plan | None = None
 
     @cached_property
     def sets(self) -> npt.NDArray[np.bool_]:

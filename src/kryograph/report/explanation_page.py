@@ -82,7 +82,7 @@ def render_explanation(explanation: Explanation, version: str) -> str:
     return render_page(
         "explanation.html",
         style=template_text("page.css") + template_text("explanation.css"),
-        script="",
+        scripts=[],
         page_title=f"Why {shortened(explanation.node)} is {shortened(first)}",
         version=version,
         embedded=explanation_data(explanation),
