@@ -146,7 +146,7 @@ def test_accuracy_stands_beside_the_baseline_and_classes_have_intervals() -> Non
     labelled = lopsided()
     text = read(labelled).text
     baseline = f"{100 * labelled.baseline.accuracy:.1f} %"
-    assert f"Always the most frequent class {baseline} " in text
+    assert f"Most frequent class {baseline} accuracy of always answering it" in text
     assert f"Always answering the most frequent class, no , would be right for {baseline}" in text
     rare = labelled.per_class["yes"]
     assert rare.precision is not None

@@ -28,7 +28,7 @@ class ExplanationRow(NamedTuple):
     """A line of a table of the page."""
 
     name: str
-    given: str
+    label: str
     value: str
     bar: Markup
 
@@ -100,8 +100,8 @@ def render_explanation(explanation: Explanation, version: str) -> str:
     )
 
 
-def _row(name: str, given: str | None, value: float, largest: float) -> ExplanationRow:
-    return ExplanationRow(name, given or "", f"{value:+.3f}", signed_bar(value / (largest or 1.0)))
+def _row(name: str, label: str | None, value: float, largest: float) -> ExplanationRow:
+    return ExplanationRow(name, label or "", f"{value:+.3f}", signed_bar(value / (largest or 1.0)))
 
 
 def signed_bar(share: float) -> Markup:

@@ -154,7 +154,7 @@ def _data(labelled: LabelledGraph, info: PageInfo) -> Context:
 
 
 def _columns(labelled: LabelledGraph, info: PageInfo) -> Context | None:
-    """What became of every column of the tables; None if the graph was not read from tables."""
+    """Use of every column of the tables; None if the graph was not read from tables."""
     if labelled.plan is None or not labelled.plan.lines:
         return None
     rows = [

@@ -10,6 +10,7 @@ const kryograph = (() => {
     return node;
   };
   const element = (name, attributes = {}, ...children) => filled(document.createElement(name), attributes, children);
+  const bdi = (text) => element("bdi", {}, text);
   const { namespaceURI } = document.querySelector("svg"); // of a chart
   const drawing = (name, attributes = {}, ...children) => filled(document.createElementNS(namespaceURI, name), attributes, children);
   const within = (value, low, high) => Math.min(Math.max(value, low), Math.max(high, low));
@@ -54,7 +55,7 @@ const kryograph = (() => {
   const classLabel = (c) => element("span", { class: "class" },
     drawing("svg", { viewBox: "0 0 14 14", width: 14, height: 14, class: "sign", "aria-hidden": "true" }, sign(c, 7, 7, 4.6)), bdi(classes[c]));
   return {
-    $, on, element, drawing, sign, classLabel, within, count, percent, plural, data, names, classes, n: names.length, NO_CLASS, setName, facts,
+    $, on, element, bdi, drawing, sign, classLabel, within, count, percent, plural, data, names, classes, n: names.length, NO_CLASS, setName, facts,
     positions, given, predicted, probability, heldOut, others, othersProbability, rank, starts, neighbours, degree, weights,
   };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // List of the nodes: filter by class and id, sort, turn pages, download as CSV.
 (() => {
-  const { $, on, element, classLabel, count, percent, plural, names, classes, n, NO_CLASS, setName } = kryograph;
+  const { $, on, element, bdi, classLabel, count, percent, plural, names, classes, n, NO_CLASS, setName } = kryograph;
   const { given, predicted, probability, rank } = kryograph;
   const PAGE = 25, headings = [...document.querySelectorAll("[data-sort]")];
   let key = "probability", direction = 1, from = 0, shown = [];
@@ -17,8 +17,8 @@
 
   const label = (i) => (given[i] === NO_CLASS ? "" : classes[given[i]]);
   const row = (i) => {
-    const text = (value, kind = {}) => element("td", kind, element("bdi", {}, value));
-    const button = element("button", { type: "button", class: "jump", "data-open": i }, element("bdi", {}, names[i]));
+    const text = (value, kind = {}) => element("td", kind, bdi(value));
+    const button = element("button", { type: "button", class: "jump", "data-open": i }, bdi(names[i]));
     return element("tr", {}, element("th", { scope: "row" }, button), text(label(i) || "–"),
       element("td", {}, classLabel(predicted[i])), text(percent(probability[i] / 10000), { class: "number" }), ...(rank ? [text(count(rank[i]), { class: "number" })] : []), text(setName(i, ", ")));
   };

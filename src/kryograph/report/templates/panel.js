@@ -1,10 +1,9 @@
 "use strict";
 // Panel of one node: its prediction, its neighbours and its explanation.
 (() => {
-  const { $, on, element, drawing, sign, classLabel, count, percent, plural, data, names, classes, NO_CLASS, facts } = kryograph;
+  const { $, on, element, bdi, drawing, sign, classLabel, count, percent, plural, data, names, classes, NO_CLASS, facts } = kryograph;
   const { given, predicted, probability, others, othersProbability, rank, starts, neighbours, degree, weights } = kryograph;
   const panel = $("panel"), body = $("panel-body");
-  const bdi = (text) => element("bdi", {}, text);
   const number = (...children) => element("td", { class: "number" }, ...children);
   const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
   let opener = null;
