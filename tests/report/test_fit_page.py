@@ -14,10 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kryograph.data.tables import Plan, PlanLine
 from kryograph.labelling.label import LabelledGraph
 from kryograph.report import fit_page
-from kryograph.report.class_tables import confusion_matrix
-from kryograph.report.fit_page import FIRST_SUGGESTIONS, FIT_SECTIONS, MAX_SYSTEMS_LISTED, SCRIPTS
+from kryograph.report.fit_page import (
+    FIRST_COLUMNS,
+    FIRST_SUGGESTIONS,
+    FIT_SECTIONS,
+    MAX_COLUMNS_LISTED,
+    MAX_SYSTEMS_LISTED,
+    SCRIPTS,
+)
 from kryograph.report.html import environment
 from kryograph.report.node_data import MAX_NODE_NAME_LENGTH
 from kryograph.systems import system
@@ -26,7 +33,6 @@ from tests.report.labelled_graphs import (
     embedded_nodes,
     fitted,
     info_of,
-    large,
     lopsided,
     page_of,
     renamed,
@@ -204,6 +210,46 @@ def test_disputed_labels_are_listed_with_both_classes() -> None:
     assert "Labels to check" not in read(calm).text
 
 
+def test_columns_are_listed_with_their_use() -> None:
+    labelled = lopsided()
+    text = read(labelled).text
+    assert "tx.csv payer source by its name" in text
+    assert "tx.csv memo <1> not used every value is different" in text
+    assert 'id="columns"' not in page_of(fitted())
+    many = Plan([PlanLine("t.csv", f"c{k}", "number") for k in range(MAX_COLUMNS_LISTED + 3)])
+    text = read(replace(labelled, plan=many)).text
+    assert f"{MAX_COLUMNS_LISTED - FIRST_COLUMNS} more columns" in text
+    assert f"c{MAX_COLUMNS_LISTED - 1} " in text
+    assert "3 further columns not listed" in text
+
+
+def test_few_held_out_labels_have_no_reliability_curve() -> None:
+    labelled = fitted()
+    held = labelled.held_out
+    few = replace(
+        held,
+        nodes=held.nodes[:4],
+        labels=held.labels[:4],
+        probabilities=held.probabilities[:4],
+        importance=np.ones(4),
+    )
+    page = page_of(replace(labelled, held_out=few))
+    assert "Fewer than 5 labels were held out" in page
+    assert "before calibration" not in page
+    assert "which are at least 5." in page_of(labelled)
+
+
+def test_the_page_says_for_how_many_nodes_it_has_explanations() -> None:
+    labelled = fitted()
+    data = embedded_nodes(page_of(labelled))
+    count = len(data["explanations"])
+    assert count == 20 + len(labelled.disputed)
+    assert f"{count} nodes with disputed labels or low probabilities have an" in read(labelled).text
+    assert data["unexplained"] is None
+    assert data["run"] == "'my run'"
+    assert "There is no exact explanation for trees" in read(lopsided()).text
+
+
 def test_sets_by_class_are_described_as_such() -> None:
     assert "every class has a threshold of its own" in read(lopsided()).text
     assert "every class has a threshold of its own" not in read(fitted()).text
@@ -236,27 +282,6 @@ def test_suggestions_have_their_reasons_and_lead_to_the_map() -> None:
     jumps = jumps[: len(labelled.suggestions)]
     assert len(jumps) > FIRST_SUGGESTIONS
     assert f"{len(jumps) - FIRST_SUGGESTIONS} more nodes" in page.text
-
-
-def test_the_confusion_matrix_counts_held_out_answers() -> None:
-    labelled = fitted()
-    cells = re.findall('<td class="heat heat-([0-9]+)( right)?">(.*?)</td>', page_of(labelled))
-    counts = np.array([0 if text == "·" else int(text) for _, _, text in cells]).reshape(4, 4)
-    answers = labelled.held_out.probabilities.argmax(axis=1)
-    for given in range(4):
-        for answer in range(4):
-            both = (labelled.given_labels[labelled.held_out.nodes] == given) & (answers == answer)
-            assert counts[given, answer] == both.sum()
-    assert [bool(right) for _, right, _ in cells] == np.eye(4, dtype=bool).ravel().tolist()
-
-
-def test_the_confusion_matrix_sums_the_rare_ones_of_many_classes() -> None:
-    labelled = large(2000, classes=60)
-    classes, counts = confusion_matrix(labelled)
-    assert counts.shape == (25, 25)
-    assert counts.sum() == len(labelled.held_out.nodes)
-    assert [label.name for label in classes[-1:]] == ["36 other classes"]
-    assert page_of(labelled).count('<td class="heat') == 25 * 25
 
 
 @pytest.mark.parametrize(
