@@ -69,6 +69,7 @@ def test_a_node_whose_parts_do_not_add_up_is_left_out() -> None:
 
 def test_no_explanation_begins_after_the_time_is_over() -> None:
     labelled = fitted()
-    explained = explain_nodes(labelled, nodes_on_map(labelled), seconds=-1.0)
-    assert explained.data == {}
+    nodes = nodes_on_map(labelled)
+    explained = explain_nodes(labelled, nodes, seconds=-1.0)
+    assert list(explained.data) == nodes_to_explain(labelled, nodes)[:1]
     assert explained.refusal is None
