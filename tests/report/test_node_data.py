@@ -132,6 +132,20 @@ def test_nodes_on_map_are_all_nodes_of_a_graph_up_to_the_limit() -> None:
     assert "The map shows" not in text
 
 
+def test_a_page_with_long_names_and_many_weighted_edges_is_not_too_large() -> None:
+    n = MAX_NODES_ON_MAP
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(
+        rng.integers(0, n, size=(2, 15 * n)),
+        n,
+        weights=rng.lognormal(size=15 * n),
+        features=np.ones((n, 1)),
+        names=[f"https://example.org/{i:06d}/" + "x" * 90 for i in range(n)],
+    )
+    text = page_of(replace(large(n), graph=graph))
+    assert len(text.encode()) < 6_000_000
+
+
 def test_nodes_on_map_of_a_larger_graph_are_some_and_the_page_says_so() -> None:
     labelled = replace(large(30_000), suggestions=fitted().suggestions)
     text = page_of(labelled)

@@ -124,11 +124,11 @@ def test_a_click_on_the_map_opens_the_panel(opened: Opens) -> None:
 
 
 def test_a_node_without_an_explanation_has_the_command(opened: Opens) -> None:
-    labelled = renamed(fitted(), nodes=["it's", "-x", "plain"])
+    labelled = renamed(fitted(), nodes=["it's", "-x", "plain", "long" * 30])
     sure = labelled.probabilities.max(axis=1).argsort()
-    assert not set(sure[:60].tolist()) & {0, 1, 2}
+    assert not set(sure[:60].tolist()) & {0, 1, 2, 3}
     disputed = {one.node for one in labelled.disputed}
-    assert not disputed & {0, 1, 2}
+    assert not disputed & {0, 1, 2, 3}
     with opened(labelled) as page:
         for place, words in (
             (0, "kryograph explain 'my run' 'it'\\''s'"),
@@ -138,6 +138,10 @@ def test_a_node_without_an_explanation_has_the_command(opened: Opens) -> None:
             page.get_by_label("Id contains").fill(("it's", "-x", "plain")[place])
             page.locator("#rows button").click()
             assert page.locator("#panel pre").inner_text() == words
+        page.get_by_label("Id contains").fill("long")
+        page.locator("#rows button").click()
+        assert page.locator("#panel pre").count() == 0
+        assert "pass the whole id" in page.locator("#panel").inner_text()
 
 
 def test_a_disputed_label_is_explained_and_a_system_without_exact_form_says_so(

@@ -70,6 +70,7 @@ def node_data(
         "names": [
             shortened(names[i], MAX_NODE_NAME_LENGTH) if names else str(i) for i in nodes.tolist()
         ],
+        "longest_name": MAX_NODE_NAME_LENGTH,
         "positions": _packed(_on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
         "given": _packed(labelled.given_labels[nodes] % 2**16),
         "predicted": _packed(order[:, 0]),

@@ -66,7 +66,7 @@
       const j = neighbours[e], known = given[j] !== NO_CLASS;
       return element("tr", {}, element("th", { scope: "row" }, nodeButton(j)),
         element("td", {}, classLabel(known ? given[j] : predicted[j])), number(known ? "given" : percent(probability[j] / 10000)),
-        ...(weights ? [number(Number(weights[e].toPrecision(4)).toLocaleString("en"))] : []));
+        ...(weights ? [number(weights[e].toLocaleString("en", { maximumSignificantDigits: 4 }))] : []));
     });
     const headings = [["Node", true], ["Class", true], ["Probability"], ...(weights ? [["Weight"]] : [])];
     return [title, element("p", { class: "note" }, `${all ? `${plural(degree[i], "neighbour")}.` : some} Ringed: the label was given.`),
@@ -84,6 +84,7 @@
   const unexplained = (i) => {
     const title = element("h4", {}, "Explanation");
     if (data.unexplained) return [title, element("p", {}, data.unexplained)];
+    if ([...names[i]].length >= data.longest_name) return [title, element("p", {}, "The page has no explanation of this node and only the beginning of its id: pass the whole id to kryograph explain.")];
     const id = names[i].startsWith("-") ? `-- ${shellWord(names[i])}` : shellWord(names[i]);
     return [title, element("p", {}, "The page has no explanation of this node. This command prints it:"),
       element("pre", { tabindex: 0, "aria-label": "Command" }, element("code", {}, `kryograph explain ${data.run} ${id}`))];
