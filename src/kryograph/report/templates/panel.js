@@ -43,9 +43,11 @@
     const wide = 360, high = 250, most = weights ? Math.max(...around.map((e) => weights[e])) : 1;
     const cut = (name) => (name.length > 13 ? `${name.slice(0, 12)}…` : name);
     const lines = [], marks = [sign(predicted[i], wide / 2, high / 2, 9)];
+    let top = high / 2, bottom = high / 2; // few neighbours need less room
     around.forEach((e, k) => {
       const j = neighbours[e], angle = (2 * Math.PI * (k + 0.5)) / around.length;
       const x = wide / 2 + 82 * Math.sin(angle), y = high / 2 - 98 * Math.cos(angle), left = x < wide / 2 - 1;
+      [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
       const thick = weights ? 0.75 + (3.25 * weights[e]) / most : 1.5;
       lines.push(drawing("line", { x1: wide / 2, y1: high / 2, x2: x, y2: y, class: "edge", "stroke-width": thick.toFixed(2) }));
       if (given[j] !== NO_CLASS) marks.push(drawing("circle", { cx: x, cy: y, r: 10, class: "halo" }));
@@ -53,7 +55,8 @@
       marks.push(drawing("text", { x: x + (left ? -13 : 13), y: y + 4, "text-anchor": left ? "end" : "start" }, cut(names[j])));
     });
     const label = `${names[i]} and ${plural(around.length, "neighbour")}; the table that follows lists them.`;
-    return drawing("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": label, class: "ego" }, ...lines, ...marks);
+    const size = { viewBox: `0 ${top - 20} ${wide} ${bottom - top + 40}`, width: wide, height: bottom - top + 40 };
+    return drawing("svg", { ...size, role: "img", "aria-label": label, class: "ego" }, ...lines, ...marks);
   };
   const neighbourhood = (i) => {
     const around = Array.from({ length: starts[i + 1] - starts[i] }, (_, k) => starts[i] + k);
