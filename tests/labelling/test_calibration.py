@@ -212,6 +212,18 @@ def test_reliability_by_hand() -> None:
     assert bins[1].confidence == pytest.approx((0.95 + 0.91 + 1.0) / 3)
 
 
+def test_reliability_merges_bins_with_few_labels() -> None:
+    confidence = np.array([0.55, 0.65, 0.66, 0.75, 0.95, 0.96, 0.97])
+    probabilities = np.stack([confidence, 1 - confidence], axis=1)
+    labels = np.zeros(7, dtype=np.int64)
+    assert [b.count for b in reliability(probabilities, labels)] == [1, 2, 1, 3]
+    assert [b.count for b in reliability(probabilities, labels, fewest=3)] == [3, 4]
+    merged = reliability(probabilities, labels, fewest=4)
+    assert [b.count for b in merged] == [7]
+    assert merged[0].confidence == pytest.approx(confidence.mean())
+    assert reliability(probabilities, labels, fewest=8) == []
+
+
 def test_calibration_is_read_from_the_extra_of_a_model() -> None:
     entry = {"temperature": 2.0, "coverage": 0.9, "threshold": 0.1}
     assert Calibration.from_extra({"calibration": entry}) == Calibration(2.0, 0.9, 0.1)

@@ -14,13 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kryograph.data.tables import Plan, PlanLine
 from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report import fit_page
 from kryograph.report.fit_page import (
+    FIRST_COLUMNS,
     FIRST_SUGGESTIONS,
     FIT_SECTIONS,
+    MAX_COLUMNS_LISTED,
     MAX_SYSTEMS_LISTED,
-    confusion_matrix,
+    SCRIPTS,
 )
 from kryograph.report.html import environment
 from kryograph.report.node_data import MAX_NODE_NAME_LENGTH
@@ -29,7 +32,7 @@ from tests.report.labelled_graphs import (
     NASTY,
     embedded_nodes,
     fitted,
-    large,
+    info_of,
     lopsided,
     page_of,
     renamed,
@@ -149,7 +152,7 @@ def test_accuracy_stands_beside_the_baseline_and_classes_have_intervals() -> Non
     labelled = lopsided()
     text = read(labelled).text
     baseline = f"{100 * labelled.baseline.accuracy:.1f} %"
-    assert f"Baseline {baseline} always answering no " in text
+    assert f"Most frequent class {baseline} accuracy of always answering it" in text
     assert f"Always answering the most frequent class, no , would be right for {baseline}" in text
     rare = labelled.per_class["yes"]
     assert rare.precision is not None
@@ -180,7 +183,7 @@ def test_ranking_has_a_curve_a_slider_and_their_numbers() -> None:
     assert list(thresholds) == sorted(thresholds)
     assert recalls[0] == 1.0
     assert precisions[0] == pytest.approx(ranking.points[-1].precision, abs=1e-4)
-    for name in ("page.js", "threshold.js"):
+    for name in (*SCRIPTS, "threshold.js"):
         asset = files("kryograph.report").joinpath("templates", name).read_bytes()
         digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
         assert any(value and f"'sha256-{digest}'" in value for _, _, value in page.attributes)
@@ -205,6 +208,46 @@ def test_disputed_labels_are_listed_with_both_classes() -> None:
     sure = np.tile([1.0, 0.0], (len(calm.held_out.nodes), 1))
     calm = replace(calm, held_out=replace(calm.held_out, probabilities=sure))
     assert "Labels to check" not in read(calm).text
+
+
+def test_columns_are_listed_with_their_use() -> None:
+    labelled = lopsided()
+    text = read(labelled).text
+    assert "tx.csv payer source by its name" in text
+    assert "tx.csv memo <1> not used every value is different" in text
+    assert 'id="columns"' not in page_of(fitted())
+    many = Plan([PlanLine("t.csv", f"c{k}", "number") for k in range(MAX_COLUMNS_LISTED + 3)])
+    text = read(replace(labelled, plan=many)).text
+    assert f"{MAX_COLUMNS_LISTED - FIRST_COLUMNS} more columns" in text
+    assert f"c{MAX_COLUMNS_LISTED - 1} " in text
+    assert "3 further columns not listed" in text
+
+
+def test_few_held_out_labels_have_no_reliability_curve() -> None:
+    labelled = fitted()
+    held = labelled.held_out
+    few = replace(
+        held,
+        nodes=held.nodes[:4],
+        labels=held.labels[:4],
+        probabilities=held.probabilities[:4],
+        importance=np.ones(4),
+    )
+    page = page_of(replace(labelled, held_out=few))
+    assert "Fewer than 5 labels were held out" in page
+    assert "before calibration" not in page
+    assert "which are at least 5." in page_of(labelled)
+
+
+def test_the_page_says_for_how_many_nodes_it_has_explanations() -> None:
+    labelled = fitted()
+    data = embedded_nodes(page_of(labelled))
+    count = len(data["explanations"])
+    assert count == 20 + len(labelled.disputed)
+    assert f"{count} nodes with disputed labels or low probabilities have an" in read(labelled).text
+    assert data["unexplained"] is None
+    assert data["run"] == "'my run'"
+    assert "There is no exact explanation for trees" in read(lopsided()).text
 
 
 def test_sets_by_class_are_described_as_such() -> None:
@@ -241,27 +284,6 @@ def test_suggestions_have_their_reasons_and_lead_to_the_map() -> None:
     assert f"{len(jumps) - FIRST_SUGGESTIONS} more nodes" in page.text
 
 
-def test_the_confusion_matrix_counts_held_out_answers() -> None:
-    labelled = fitted()
-    cells = re.findall('<td class="heat heat-([0-9]+)( right)?">(.*?)</td>', page_of(labelled))
-    counts = np.array([0 if text == "·" else int(text) for _, _, text in cells]).reshape(4, 4)
-    answers = labelled.held_out.probabilities.argmax(axis=1)
-    for given in range(4):
-        for answer in range(4):
-            both = (labelled.given_labels[labelled.held_out.nodes] == given) & (answers == answer)
-            assert counts[given, answer] == both.sum()
-    assert [bool(right) for _, right, _ in cells] == np.eye(4, dtype=bool).ravel().tolist()
-
-
-def test_the_confusion_matrix_sums_the_rare_ones_of_many_classes() -> None:
-    labelled = large(2000, classes=60)
-    classes, counts = confusion_matrix(labelled)
-    assert counts.shape == (25, 25)
-    assert counts.sum() == len(labelled.held_out.nodes)
-    assert [label.name for label in classes[-1:]] == ["36 other classes"]
-    assert page_of(labelled).count('<td class="heat') == 25 * 25
-
-
 @pytest.mark.parametrize(
     ("name", "embedding"),
     [
@@ -274,8 +296,12 @@ def test_the_confusion_matrix_sums_the_rare_ones_of_many_classes() -> None:
 def test_the_map_is_named_after_what_the_system_embeds(name: str, embedding: str) -> None:
     labelled = fitted()
     model = replace(labelled.model, system=system(name))
-    [sentence] = re.findall("t-SNE of ([a-z -]+):", page_of(replace(labelled, model=model)))
-    assert sentence == embedding
+    [section] = [section for section in FIT_SECTIONS if section.key == "map"]
+    context = section.context(replace(labelled, model=model), info_of(labelled))
+    assert context is not None
+    assert context["embedding"] == embedding
+    text = page_of(labelled)
+    assert "t-SNE of log-probabilities:" in text
 
 
 def test_systems_beyond_the_limit_are_counted() -> None:
@@ -336,15 +362,16 @@ def test_nothing_is_loaded_and_nothing_else_may_run() -> None:
     [policy] = [value for _, key, value in page.attributes if value and "default-src" in value]
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
-    for name in ("page.css", "page.js"):
+    for name in ("page.css", *SCRIPTS):
         asset = files("kryograph.report").joinpath("templates", name).read_bytes()
         digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
         assert f"'sha256-{digest}'" in policy
         assert asset.decode() in text
 
 
-def test_the_script_is_short() -> None:
-    script = files("kryograph.report").joinpath("templates", "page.js").read_text("utf-8")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_are_short(name: str) -> None:
+    script = files("kryograph.report").joinpath("templates", name).read_text("utf-8")
     assert len(script.splitlines()) < 400
 
 

@@ -162,6 +162,7 @@ def fit_command(
             labelled,
             command=shlex.join(["kryograph", *sys.argv[1:]]),
             seconds=time.perf_counter() - start,
+            run=str(out),
         )
         run_folder.write(out, labelled, page)
     for sentence in labelled.notes:

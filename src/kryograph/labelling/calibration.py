@@ -194,10 +194,24 @@ class Bin:
     count: int
 
 
-def reliability(probabilities: Probabilities, labels: Indices, bins: int = 10) -> list[Bin]:
-    """Compute the reliability curve in bins of equal width; empty bins are left out."""
+def reliability(
+    probabilities: Probabilities, labels: Indices, bins: int = 10, fewest: int = 1
+) -> list[Bin]:
+    """Compute the reliability curve in bins of equal width.
+
+    A bin with fewer than `fewest` labels is merged with the next one, the last with the one before
+    it; with fewer labels in all there is no bin.
+    """
+    if len(labels) < fewest:
+        return []
     confidence = probabilities.max(axis=1)
     right = probabilities.argmax(axis=1) == labels
     bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
-    masks = [bin_of == number for number in np.unique(bin_of)]
+    masks = [np.zeros(len(labels), dtype=bool)]
+    for number in np.unique(bin_of):
+        if masks[-1].sum() >= fewest:
+            masks.append(np.zeros(len(labels), dtype=bool))
+        masks[-1] |= bin_of == number
+    if masks[-1].sum() < fewest:
+        masks[-2:] = [masks[-2] | masks[-1]]
     return [Bin(float(confidence[m].mean()), float(right[m].mean()), int(m.sum())) for m in masks]

@@ -118,6 +118,7 @@ def environment() -> Environment:
     )
     pages.filters |= {
         "name": name,
+        "bidi_isolated": bidi_isolated,
         "percent": percent_sign,
         "points": percent,
         "json": embedded_json,
