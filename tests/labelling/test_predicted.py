@@ -69,3 +69,9 @@ def test_a_model_that_was_not_fitted_on_tables_has_no_recipe() -> None:
         model_recipe(labelled.model)
     with pytest.raises(UsageError, match="how features are made from tables"):
         labelled.predict({"source": ["0"], "target": ["1"]})
+
+
+def test_names_with_lone_surrogates_have_question_marks_in_tables() -> None:
+    graph = Graph(toy.path(2).adjacency, toy.path(2).features, names=("a\ud800", "b"))
+    predicted = PredictedGraph(graph, ("x", "y"), np.full((2, 2), 0.5), np.ones((2, 2), dtype=bool))
+    assert predicted.table()["id"].to_pylist() == ["a?", "b"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 
 from kryograph.explain.contributions import Contributions, Values
 from kryograph.graph import UNKNOWN, Graph
-from kryograph.labelling.node_names import node_name
+from kryograph.labelling.node_names import arrow_texts, node_name
 from kryograph.text import plural
 
 if TYPE_CHECKING:
@@ -39,12 +38,6 @@ def explanation_tables(
         "members": _member_table(parts),
         "given_nearest": _nearest_table(labelled, node),
     }
-
-
-def _texts(values: Sequence[str | None]) -> pa.Array:
-    """Column of texts; Arrow has no lone surrogates, so that they become question marks."""
-    clean = [None if v is None else v.encode("utf-8", "replace").decode("utf-8") for v in values]
-    return pa.array(clean, pa.string())
 
 
 def _others(parts: Contributions) -> Lines:
@@ -94,8 +87,8 @@ def _neighbour_table(graph: Graph, node: int, values: Values, top: int, others: 
     own = [node_name(graph, u) for u in [node, *kept]]
     return pa.table(
         {
-            "node": _texts([*own, *rest]),
-            "name": _texts([f"{own[0]} (itself)", *own[1:], *names]),
+            "node": arrow_texts([*own, *rest]),
+            "name": arrow_texts([f"{own[0]} (itself)", *own[1:], *names]),
             "weight": pa.array(
                 [None, *(float(graph.adjacency[node, u]) for u in kept), *rest], pa.float64()
             ),
@@ -112,9 +105,9 @@ def _node_table(labelled: LabelledGraph, values: Values, top: int, others: Lines
     known = [None if c == UNKNOWN else labelled.classes[c] for c in labels]
     return pa.table(
         {
-            "node": _texts([*own, *rest]),
-            "name": _texts([*own, *names]),
-            "given": _texts([*known, *rest]),
+            "node": arrow_texts([*own, *rest]),
+            "name": arrow_texts([*own, *names]),
+            "given": arrow_texts([*known, *rest]),
             "log_odds": pa.array([*values[kept].tolist(), *sums], pa.float64()),
         }
     )
@@ -130,8 +123,8 @@ def _feature_table(
     own = [names[f] for f in kept]
     return pa.table(
         {
-            "feature": _texts([*own, *rest]),
-            "name": _texts([*own, *sum_names]),
+            "feature": arrow_texts([*own, *rest]),
+            "name": arrow_texts([*own, *sum_names]),
             "log_odds": pa.array([*values[kept].tolist(), *sums], pa.float64()),
         }
     )
@@ -179,8 +172,8 @@ def _nearest_table(labelled: LabelledGraph, node: int) -> pa.Table:
     labels = labelled.given_labels[known[nearest]].tolist()
     return pa.table(
         {
-            "node": _texts([node_name(labelled.graph, u) for u in known[nearest].tolist()]),
-            "label": _texts([labelled.classes[c] for c in labels]),
+            "node": arrow_texts([node_name(labelled.graph, u) for u in known[nearest].tolist()]),
+            "label": arrow_texts([labelled.classes[c] for c in labels]),
             "similarity": pa.array(cosines[nearest].tolist(), pa.float64()),
         }
     )

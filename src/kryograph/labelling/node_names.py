@@ -1,10 +1,11 @@
-"""Names of nodes: from a name to a number and back."""
+"""Names of nodes: from a name to a number and back, and as an Arrow array."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from kryograph.errors import UsageError, near_misses
 from kryograph.graph import Graph
@@ -42,3 +43,9 @@ def node_name(graph: Graph, node: int) -> str:
 def node_names(graph: Graph) -> Sequence[str]:
     """Names of all nodes; their numbers as text without names."""
     return graph.names or [str(node) for node in range(graph.n)]
+
+
+def arrow_texts(values: Sequence[str | None]) -> pa.Array:
+    """Build an Arrow array of texts; it has no lone surrogates, which become question marks."""
+    clean = [None if v is None else v.encode("utf-8", "replace").decode("utf-8") for v in values]
+    return pa.array(clean, pa.string())

@@ -15,7 +15,7 @@ from kryograph.data.tables.recipe import Recipe
 from kryograph.errors import UsageError, unknown
 from kryograph.graph import UNKNOWN, Graph, Indices
 from kryograph.labelling.calibration import Calibration, positive_class
-from kryograph.labelling.node_names import node_names
+from kryograph.labelling.node_names import arrow_texts, node_names
 from kryograph.labelling.node_ranking import node_ranks
 from kryograph.model import Model
 from kryograph.systems.base import Probabilities
@@ -59,8 +59,8 @@ class PredictedGraph:
 
     def table(self) -> pa.Table:
         """Return the columns of predictions.csv as an Arrow table; sets are lists of names."""
-        names, best = pa.array(self.classes), self.best
-        columns: dict[str, Any] = {"id": pa.array(node_names(self.graph), type=pa.string())}
+        names, best = arrow_texts(self.classes), self.best
+        columns: dict[str, Any] = {"id": arrow_texts(node_names(self.graph))}
         if self.given_labels is not None:
             known = pa.array(self.given_labels, mask=self.given_labels == UNKNOWN)
             columns["given"] = names.take(known)
