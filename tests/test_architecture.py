@@ -18,7 +18,7 @@ MODULES = sorted(SRC.rglob("*.py"))
 
 ORDER = [
     {"errors", "lazy"},
-    {"registry", "text", "files", "stats"},
+    {"registry", "text", "files", "stats", "threads"},
     {"graph"},
     {"sparse"},
     {"features"},
@@ -56,6 +56,7 @@ APART = {
         "text",
         "files",
         "stats",
+        "threads",
         "graph",
         "features",
         "basis",

@@ -34,6 +34,7 @@ from kryograph.systems import Fit, System
 from kryograph.systems.base import Probabilities
 from kryograph.systems.pool import HEADS, NETWORKS, PoolSettings, PoolSystem
 from kryograph.text import OnProgress, ignore_progress, percent, plural, quoted_list
+from kryograph.threads import adapt_threads, on_free_cores
 from kryograph.training.folds import NONE_HELD_OUT, draw_folds
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ class _Answer:
     balanced: bool = False
 
 
+@on_free_cores()
 def label_nodes(
     graph: Graph,
     labels: Indices,
@@ -206,6 +208,11 @@ def label_nodes(
     Raises:
         KryographError: If no system can be trained. The error of a single system is its own.
     """
+
+    def report(stage: str, share: float) -> None:
+        adapt_threads()
+        progress(stage, share)
+
     labels = np.asarray(labels)
     if np.unique(labels[labels != UNKNOWN]).size < 2:
         raise UsageError("There must be labels of at least two classes.")
@@ -218,9 +225,9 @@ def label_nodes(
         systems = [PoolSystem(settings)]
     if len(systems) == 1 and isinstance(systems[0], PoolSystem):  # it holds labels out by itself
         task = Task.labelled(graph, labels, tuple(classes))
-        answer = _pool(systems[0], task, seed, search, budget, progress)
+        answer = _pool(systems[0], task, seed, search, budget, report)
     else:
-        answer = _choose(systems, graph, labels, tuple(classes), seed, search, progress)
+        answer = _choose(systems, graph, labels, tuple(classes), seed, search, report)
     held, fit = answer.held_out, answer.fit
     calibration = calibrate(held.probabilities, held.labels, coverage, held.importance)
     extra: dict[str, Any] = {

@@ -15,6 +15,8 @@ from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import KNeighborsRegressor
 
+from kryograph.threads import on_free_cores
+
 LAYOUT_SAMPLE_NODES = 5000
 """Largest number of nodes that t-SNE places."""
 
@@ -26,6 +28,7 @@ TSNE_ITERATIONS = 500
 Positions = npt.NDArray[np.float64]
 
 
+@on_free_cores()
 def positions(embedding: npt.NDArray[np.floating], seed: int = 0) -> Positions:
     """N × 2 positions of nodes with an N × d embedding, in which similar nodes have similar rows.
 
