@@ -16,8 +16,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+BAG_COLUMNS = 16
+"""Number of columns from which torch's kernel for embedding bags is faster than those for sparse
+matrices, in float32 (`kryograph bench spmm`)."""
+
 TORCH_KERNEL_COLUMNS = 96
-"""Number of columns from which torch's own kernel is faster than MKL's (`kryograph bench spmm`)."""
+"""Number of columns from which torch's own kernel is faster than MKL's, in float64."""
 
 
 class SparseMatrix:
@@ -128,14 +132,47 @@ class SparseMatrix:
 
     def product(self, x: Tensor) -> Tensor:
         """Compute A X without gradients."""
+        if self._suits_bags(x):
+            return self._weighted_sums(x)
         if self.device.type == "cpu" and x.ndim == 2 and x.shape[1] >= TORCH_KERNEL_COLUMNS:
             product: Tensor = torch.sparse.mm(self._matrix, x, "sum")
             return product
         return self._matrix @ x
 
     def add_product_(self, to: Tensor, x: Tensor) -> Tensor:
-        """Add A X to the matrix `to` in place, without gradients: one pass over it, not two."""
+        """Add A X to the matrix `to` in place, without gradients."""
+        if self._suits_bags(x):
+            return to.add_(self._weighted_sums(x))
         return to.addmm_(self._matrix, x)
+
+    def _suits_bags(self, x: Tensor) -> bool:
+        """Whether `_weighted_sums` computes A X, faster."""
+        return (
+            x.device.type == "cpu"
+            and x.ndim == 2
+            and x.shape[1] >= BAG_COLUMNS
+            and x.dtype == self.dtype == torch.float32
+            and self.nnz > 0
+        )
+
+    def _weighted_sums(self, x: Tensor) -> Tensor:
+        """A X: a row of it is a weighted sum of rows of X, as in a bag of word embeddings.
+
+        torch has a kernel for such bags that fetches the next rows of X while it adds the present
+        one, which those for sparse matrices do not.
+        """
+        if x.shape[0] != self.shape[1]:
+            raise ValueError(f"a {tuple(self.shape)} matrix times a {tuple(x.shape)} one")
+        start, columns = self._matrix.crow_indices(), self._matrix.col_indices()
+        sums: Tensor = torch.embedding_bag(
+            x.contiguous(),
+            columns,
+            start,
+            mode=0,  # sums
+            per_sample_weights=self.values,
+            include_last_offset=True,
+        )[0]
+        return sums
 
 
 class _Product(torch.autograd.Function):
