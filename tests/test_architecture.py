@@ -19,6 +19,7 @@ MODULES = sorted(SRC.rglob("*.py"))
 ORDER = [
     {"errors", "lazy"},
     {"registry", "text", "files", "stats", "threads"},
+    {"adjacency"},
     {"graph"},
     {"sparse"},
     {"features"},

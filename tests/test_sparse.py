@@ -186,9 +186,9 @@ FORMS = {
     "columns",
     [
         1,
-        module.BAG_COLUMNS - 1,
-        module.BAG_COLUMNS,
-        module.BAG_COLUMNS + 1,
+        module.EMBEDDING_COLUMNS - 1,
+        module.EMBEDDING_COLUMNS,
+        module.EMBEDDING_COLUMNS + 1,
         module.TORCH_KERNEL_COLUMNS - 1,
         module.TORCH_KERNEL_COLUMNS,
         module.TORCH_KERNEL_COLUMNS + 1,
@@ -210,9 +210,9 @@ def test_wide_and_narrow_products_are_those_of_scipy(
     "columns",
     [
         1,
-        module.BAG_COLUMNS - 1,
-        module.BAG_COLUMNS,
-        module.BAG_COLUMNS + 1,
+        module.EMBEDDING_COLUMNS - 1,
+        module.EMBEDDING_COLUMNS,
+        module.EMBEDDING_COLUMNS + 1,
         module.TORCH_KERNEL_COLUMNS - 1,
         module.TORCH_KERNEL_COLUMNS,
         module.TORCH_KERNEL_COLUMNS + 1,
@@ -230,7 +230,7 @@ def test_a_product_is_added_in_place(array: np.ndarray, columns: int, dtype: tor
 
 def test_a_wide_product_of_a_matrix_of_other_width_is_an_error() -> None:
     with pytest.raises(ValueError, match="matrix times a"):
-        sparse(WIDE, torch.float32).product(torch.ones(3, module.BAG_COLUMNS))
+        sparse(WIDE, torch.float32).product(torch.ones(3, module.EMBEDDING_COLUMNS))
 
 
 @pytest.mark.parametrize("index", [torch.int32, torch.int64])
@@ -238,7 +238,7 @@ def test_a_wide_product_takes_indices_of_either_width(index: torch.dtype) -> Non
     matrix = sparse(WIDE, torch.float32)
     start, columns = matrix._matrix.crow_indices().to(index), matrix._matrix.col_indices().to(index)
     other = SparseMatrix(module._csr(start, columns, matrix.values, (2, 4)))
-    x = random(4, module.BAG_COLUMNS, dtype=torch.float32)
+    x = random(4, module.EMBEDDING_COLUMNS, dtype=torch.float32)
     torch.testing.assert_close(other.product(x), matrix.to_dense() @ x)
 
 

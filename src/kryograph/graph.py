@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
+from kryograph.adjacency import canonical_csr, checked_weights, symmetric_adjacency
 from kryograph.errors import UsageError
 from kryograph.text import plural
 
@@ -30,6 +31,9 @@ MatrixLike: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
 
 UNKNOWN = -1
 """The label of a node whose class is unknown or hidden."""
+
+DIGEST_NUMBERS = 2**20
+"""Numbers that are converted at a time for a digest."""
 
 NO_NODES: Indices = np.empty(0, dtype=np.int64)
 """An empty set of nodes."""
@@ -79,13 +83,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         # Copies, because the arrays become read-only below and the caller's must not.
-        adjacency = _canonical(self.adjacency).astype(np.float64)
-        features = _as_features(self.features)
-        object.__setattr__(self, "adjacency", adjacency)
-        object.__setattr__(self, "features", features)
+        adjacency = canonical_csr(self.adjacency).astype(np.float64, copy=False)
         n, weights = adjacency.shape[0], adjacency.data
-        if n == 0:
-            raise UsageError("The graph has no nodes.")
         if adjacency.shape != (n, n):
             raise UsageError(f"The adjacency must be square; it is {adjacency.shape}.")
         if not np.all(np.isfinite(weights) & (weights > 0)):
@@ -94,6 +93,15 @@ class Graph:
             raise UsageError("The adjacency must have no self-loops; use Graph.from_edges.")
         if (adjacency != adjacency.T).nnz:
             raise UsageError("The adjacency must be symmetric; use Graph.from_edges.")
+        self._keep(adjacency)
+
+    def _keep(self, adjacency: sp.csr_array) -> None:
+        """Make an adjacency that has all properties that of the graph; check everything else."""
+        n, features = adjacency.shape[0], _as_features(self.features)
+        object.__setattr__(self, "adjacency", adjacency)
+        object.__setattr__(self, "features", features)
+        if n == 0:
+            raise UsageError("The graph has no nodes.")
         if features.ndim != 2 or features.shape[0] != n:
             raise UsageError(f"There are {n:,} nodes, but features of shape {features.shape}.")
         values = features.data if isinstance(features, sp.csr_array) else features
@@ -118,41 +126,36 @@ class Graph:
 
         Without `features` the features are the sparse N × N identity.
         """
-        pairs = whole_numbers(edges, "Edges")
+        pairs = whole_numbers(edges, "Edges", copy=False)
         if pairs.size == 0:
             pairs = pairs.reshape(2, 0)
         if pairs.ndim != 2 or pairs.shape[0] != 2:
             raise UsageError(f"Edges must be 2 × E node numbers; got shape {pairs.shape}.")
-        bad = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))
-        if bad.size:
-            at = bad[0]
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= n):
+            at = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))[0]
             raise UsageError(
                 f"Edge {at} joins {pairs[0, at]} and {pairs[1, at]}, but nodes are 0 to {n - 1}."
             )
-        values = np.ones(pairs.shape[1]) if weights is None else np.array(weights, dtype=np.float64)
-        if values.shape != (pairs.shape[1],):
-            raise UsageError(f"There are {pairs.shape[1]} edges, but weights {values.shape}.")
-        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-        if wrong.size:
-            at = wrong[0]
-            raise UsageError(f"Edge {at} has weight {values[at]}: weights must be positive.")
-
+        values = None if weights is None else checked_weights(weights, pairs.shape[1])
         loops = pairs[0] == pairs[1]
-        source, target, values = pairs[0, ~loops], pairs[1, ~loops], values[~loops]
-        # Sorting, because np.unique hashes, which takes seconds for a million edges.
-        directed = int(np.count_nonzero(np.diff(np.sort(source * n + target), prepend=-1)))
-        low, high = np.minimum(source, target), np.maximum(source, target)
-        key, at = np.unique(low * n + high, return_inverse=True)
-        heaviest = np.zeros(key.size)
-        np.maximum.at(heaviest, at, values)
-        half = sp.coo_array((heaviest, (key // n, key % n)), shape=(n, n)).tocsr()
-        repeated, one_way = source.size - directed, 2 * key.size - directed
-        return cls(
-            adjacency=half + half.T,
-            features=sp.eye_array(n, format="csr") if features is None else features,
-            names=None if names is None else tuple(names),
-            cleaning=Cleaning(int(loops.sum()), repeated, one_way),
-        )
+        number = int(np.count_nonzero(loops))
+        if number:
+            pairs = pairs[:, ~loops]
+            values = None if values is None else values[~loops]
+        adjacency, directed = symmetric_adjacency(pairs, values, n)
+        repeated, one_way = pairs.shape[1] - directed, adjacency.nnz - directed
+        # The adjacency is known to be symmetric and belongs to nobody else, so that neither the
+        # checks of the constructor nor its copies are needed.
+        graph = object.__new__(cls)
+        fields: dict[str, Any] = {
+            "features": sp.eye_array(n, format="csr") if features is None else features,
+            "names": None if names is None else tuple(names),
+            "cleaning": Cleaning(number, repeated, one_way),
+        }
+        for name, value in fields.items():
+            object.__setattr__(graph, name, value)
+        graph._keep(adjacency)
+        return graph
 
     @classmethod
     def from_pyg(cls, data: Data) -> Graph:
@@ -180,7 +183,7 @@ class Graph:
         names: Sequence[str] | None = None,
     ) -> Graph:
         """Build the graph of a square matrix of weights; one-way edges are made two-way."""
-        entries = _canonical(adjacency).tocoo()
+        entries = canonical_csr(adjacency).tocoo()
         if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
             raise UsageError(f"The adjacency must be square; it is {entries.shape}.")
         pairs = np.stack([entries.row, entries.col]).astype(np.int64)
@@ -241,9 +244,8 @@ class Graph:
     def fingerprint(self) -> str:
         """A digest of adjacency and features: equal for equal graphs."""
         shape = np.array(self.features.shape)
-        arrays = (shape, *_arrays(self.adjacency), *_arrays(self.features))
         # Indices may have 32 or 64 bits and features either precision: equal values count.
-        return digest(*(a.astype(np.int64 if a.dtype.kind == "i" else np.float64) for a in arrays))
+        return digest(shape, *_arrays(self.adjacency), *_arrays(self.features), widen=True)
 
     def __repr__(self) -> str:
         kind = "sparse" if isinstance(self.features, sp.csr_array) else "dense"
@@ -270,8 +272,8 @@ class Split:
             listed = np.asarray(getattr(self, part)).reshape(-1)
             if listed.dtype == bool:  # a mask in the manner of PyTorch Geometric
                 listed = np.flatnonzero(listed)
-            nodes = np.unique(whole_numbers(listed, "The nodes of a split"))
-            if nodes.size != listed.size:
+            nodes = np.sort(whole_numbers(listed, "The nodes of a split"))
+            if not np.diff(nodes).all():
                 raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
             if nodes.size and nodes[0] < 0:
                 raise UsageError(f"Split {self.name!r} has the {part} node {nodes[0]}.")
@@ -280,7 +282,7 @@ class Split:
         if self.train.size == 0:
             raise UsageError(f"Split {self.name!r} has no training node.")
         together = np.concatenate([self.train, self.validation, self.test])
-        if not self.leaky and np.unique(together).size != together.size:
+        if not self.leaky and not np.diff(np.sort(together)).all():
             raise UsageError(f"Split {self.name!r}: train, validation and test overlap.")
 
     @cached_property
@@ -336,12 +338,15 @@ class Task:
         return bool(nodes.size and self.labels[nodes[0]] != UNKNOWN)
 
 
-def whole_numbers(values: npt.ArrayLike, what: str) -> Indices:
-    """Copy `values` as int64; anything but integers is an error that names `what`."""
+def whole_numbers(values: npt.ArrayLike, what: str, *, copy: bool = True) -> Indices:
+    """Convert `values` to int64; anything but integers is an error that names `what`.
+
+    Without `copy` the result may share the memory of `values`.
+    """
     array = np.asarray(values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise UsageError(f"{what} must be whole numbers; got {array.dtype}.")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=copy)
 
 
 def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
@@ -355,25 +360,29 @@ def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
     return checked
 
 
-def digest(*arrays: npt.NDArray[np.generic]) -> str:
-    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays."""
+def digest(*arrays: npt.NDArray[np.generic], widen: bool = False) -> str:
+    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays.
+
+    With `widen` integers count as int64 and other numbers as float64, whatever their type.
+    """
     sha = hashlib.sha256()
     for array in arrays:
-        sha.update(f"{array.dtype.str}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).tobytes())
+        kind = np.dtype(np.int64 if array.dtype.kind == "i" else np.float64)
+        dtype = kind if widen else array.dtype
+        sha.update(f"{dtype.str}{array.shape}".encode())
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, DIGEST_NUMBERS):
+            part = flat[start : start + DIGEST_NUMBERS].astype(dtype, copy=False)
+            sha.update(np.ascontiguousarray(part).data)
     return sha.hexdigest()[:16]
 
 
-def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
-    """Copy a matrix to its canonical form: sorted indices, no repeated entry, no stored zero."""
-    copy = sp.csr_array(matrix, copy=True)
-    copy.sum_duplicates()
-    copy.eliminate_zeros()
-    return copy
-
-
 def _as_features(features: MatrixLike) -> Features:
-    copy = _canonical(features) if sp.issparse(features) else np.array(features)
+    """Features as a graph keeps them: a copy, unless they are dense and nobody can change them."""
+    if isinstance(features, np.ndarray) and features.base is None and not features.flags.writeable:
+        copy = features
+    else:
+        copy = canonical_csr(features) if sp.issparse(features) else np.array(features)
     return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
 
 

@@ -99,7 +99,7 @@ def _storage_device(device: torch.device | str) -> torch.device:
 
 def operator(graph: Graph, name: str = "sym") -> Operator:
     """Compute the operator with this name for a graph."""
-    return from_adjacency(graph.adjacency, name)
+    return _build(graph.adjacency, name, symmetric=True)
 
 
 def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
@@ -108,10 +108,17 @@ def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
     The adjacency has no self-loops. Its entry (i, j) is the weight with which node i receives the
     features of node j; degrees are sums of rows.
     """
+    return _build(adjacency, name, symmetric=False)
+
+
+def _build(adjacency: sp.csr_array, name: str, *, symmetric: bool) -> Operator:
+    """Compute an operator for an adjacency that is known to be `symmetric`, or may be."""
     check_known("operator", name, OPERATORS)
-    matrix = sp.csr_array(OPERATORS[name].matrix(adjacency.astype(np.float64)))
+    kind = OPERATORS[name]
+    matrix = sp.csr_array(kind.matrix(adjacency.astype(np.float64, copy=False)))
     matrix.sort_indices()
-    return Operator(name, matrix, symmetric=_is_symmetric(matrix))
+    known = symmetric and kind.properties.startswith("symmetric")
+    return Operator(name, matrix, symmetric=known or _is_symmetric(matrix))
 
 
 def from_edge_index(
@@ -177,14 +184,14 @@ def _define(
 )
 def _symmetric(adjacency: sp.csr_array) -> sp.sparray:
     affinity = _affinity(adjacency)
-    root = sp.diags_array(_power(affinity.sum(axis=1), -0.5))
-    return root @ affinity @ root
+    root = _power(affinity.sum(axis=1), -0.5)
+    return _scale_columns_(_scale_rows_(affinity, root), root)
 
 
 @_define("rw", "D̃^{-1} Ã", "rows sum to 1; the operator of the authors' code (D1)", searched=True)
 def _random_walk(adjacency: sp.csr_array) -> sp.sparray:
     affinity = _affinity(adjacency)
-    return sp.diags_array(_power(affinity.sum(axis=1), -1.0)) @ affinity
+    return _scale_rows_(affinity, _power(affinity.sum(axis=1), -1.0))
 
 
 @_define("laplacian", "D - A", "symmetric, L 1 = 0")
@@ -195,13 +202,14 @@ def _laplacian(adjacency: sp.csr_array) -> sp.sparray:
 @_define("normalised-laplacian", "I - D^{-1/2} A D^{-1/2}", "symmetric, spectrum in [0, 2]")
 def _normalised_laplacian(adjacency: sp.csr_array) -> sp.sparray:
     degree = adjacency.sum(axis=1)
-    root = sp.diags_array(_power(degree, -0.5))
-    return sp.diags_array((degree > 0).astype(np.float64)) - root @ adjacency @ root
+    root = _power(degree, -0.5)
+    scaled = _scale_columns_(_scale_rows_(adjacency.copy(), root), root)
+    return sp.diags_array((degree > 0).astype(np.float64)) - scaled
 
 
 @_define("affinity", "A + I", "symmetric")
-def _affinity(adjacency: sp.csr_array) -> sp.sparray:
-    return adjacency + sp.eye_array(adjacency.shape[0])
+def _affinity(adjacency: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr"))
 
 
 @_define("walk-laplacian", "I - D^{-1} A", "similar to the normalised Laplacian")
@@ -212,7 +220,7 @@ def _walk_laplacian(adjacency: sp.csr_array) -> sp.sparray:
 
 @_define("neighbour-mean", "D^{-1} A", "rows sum to 1, or to 0 without neighbours")
 def _neighbour_mean(adjacency: sp.csr_array) -> sp.sparray:
-    return sp.diags_array(_power(adjacency.sum(axis=1), -1.0)) @ adjacency
+    return _scale_rows_(adjacency.copy(), _power(adjacency.sum(axis=1), -1.0))
 
 
 def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.float64]:
@@ -222,9 +230,26 @@ def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.f
     return result
 
 
+def _scale_rows_(matrix: sp.csr_array, factors: npt.NDArray[np.float64]) -> sp.csr_array:
+    """Multiply each row of a matrix by its factor, in place."""
+    matrix.data *= np.repeat(factors, np.diff(matrix.indptr))
+    return matrix
+
+
+def _scale_columns_(matrix: sp.csr_array, factors: npt.NDArray[np.float64]) -> sp.csr_array:
+    """Multiply each column of a matrix by its factor, in place."""
+    matrix.data *= factors[matrix.indices]
+    return matrix
+
+
 def _is_symmetric(matrix: sp.csr_array) -> bool:
+    """Whether a matrix with sorted indices and no stored zero equals its transpose."""
+    transpose = matrix.T.tocsr()
+    if not np.array_equal(matrix.indptr, transpose.indptr):
+        return False
+    if not np.array_equal(matrix.indices, transpose.indices):
+        return False
     # The comparison allows for rounding: d_i^{-1/2} a d_j^{-1/2} is multiplied from the left, so
     # that (i, j) and (j, i) may differ in their last digits.
-    transpose = matrix.T.tocsr()
-    tolerance = 4 * np.finfo(np.float64).eps * abs(matrix).maximum(abs(transpose))
-    return bool((abs(matrix - transpose) > tolerance).nnz == 0)
+    tolerance = 4 * np.finfo(np.float64).eps * np.maximum(abs(matrix.data), abs(transpose.data))
+    return bool(np.all(abs(matrix.data - transpose.data) <= tolerance))

@@ -12,11 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-BAG_COLUMNS = 16
+EMBEDDING_COLUMNS = 16
 """Number of columns from which torch's kernel for embedding bags is faster than those for sparse
 matrices, in float32 (`kryograph bench spmm`)."""
 
@@ -49,7 +50,10 @@ class SparseMatrix:
         device: torch.device | str = "cpu",
         symmetric: bool = False,
     ) -> SparseMatrix:
-        """Copy a SciPy matrix; if it is `symmetric`, its transpose needs no computation."""
+        """Convert a SciPy matrix. Its indices may be shared, its entries are copied.
+
+        If the matrix is `symmetric`, its transpose needs no computation.
+        """
         return cls(_to_torch(matrix, dtype, device), symmetric=symmetric)
 
     @property
@@ -150,7 +154,7 @@ class SparseMatrix:
         return (
             x.device.type == "cpu"
             and x.ndim == 2
-            and x.shape[1] >= BAG_COLUMNS
+            and x.shape[1] >= EMBEDDING_COLUMNS
             and x.dtype == self.dtype == torch.float32
             and self.nnz > 0
         )
@@ -196,11 +200,18 @@ def _to_torch(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device | s
     fits = max(*matrix.shape, matrix.nnz) < np.iinfo(np.int32).max
     index = np.int32 if fits else np.int64
     return _csr(
-        torch.from_numpy(matrix.indptr.astype(index)),
-        torch.from_numpy(matrix.indices.astype(index)),
-        torch.tensor(matrix.data, dtype=dtype),
+        shared_tensor(matrix.indptr.astype(index, copy=False)),
+        shared_tensor(matrix.indices.astype(index, copy=False)),
+        shared_tensor(matrix.data).to(dtype, copy=True),
         matrix.shape,
     ).to(device)
+
+
+def shared_tensor(array: npt.NDArray[Any]) -> Tensor:
+    """Tensor on the memory of an array, which may be read-only; nobody may write to it then."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
 
 
 def _csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

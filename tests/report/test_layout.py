@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kryograph.report.layout import FINE, QUICK, Detail, positions
+from kryograph.report.layout import FINE, COARSE, Detail, positions
 
 
 def groups(n: int, count: int = 3, width: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -30,7 +30,7 @@ def test_nodes_that_look_alike_are_near_and_the_seed_decides() -> None:
 
 
 def test_of_many_nodes_the_rest_goes_between_those_it_is_like() -> None:
-    coarse = replace(QUICK, nodes=90)
+    coarse = replace(COARSE, nodes=90)
     embedding, which = groups(300)
     embedding[150:] = embedding[:150]  # every node has a twin
     places = positions(embedding, 0, coarse)
@@ -42,7 +42,7 @@ def test_of_many_nodes_the_rest_goes_between_those_it_is_like() -> None:
     assert np.array_equal(places, positions(embedding, 0, coarse))
 
 
-@pytest.mark.parametrize("detail", [QUICK, FINE])
+@pytest.mark.parametrize("detail", [COARSE, FINE])
 def test_groups_stay_apart_in_a_map_of_either_detail(detail: Detail) -> None:
     embedding, which = groups(900, count=6)
     assert is_near_its_own(positions(embedding, 0, detail), which).mean() > 0.99

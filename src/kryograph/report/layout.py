@@ -41,7 +41,7 @@ class Detail:
     angle: float
 
 
-QUICK = Detail(nodes=600, perplexity=20.0, iterations=350, exaggeration=6.0, angle=0.8)
+COARSE = Detail(nodes=600, perplexity=20.0, iterations=350, exaggeration=6.0, angle=0.8)
 """For reports: a third of a second, where `FINE` takes longer than all of the fit. The groups are
 the same, and what lies between them."""
 
@@ -53,7 +53,7 @@ Positions = npt.NDArray[np.float64]
 
 @on_free_cores()
 def positions(
-    embedding: npt.NDArray[np.floating], seed: int = 0, detail: Detail = QUICK
+    embedding: npt.NDArray[np.floating], seed: int = 0, detail: Detail = COARSE
 ) -> Positions:
     """N × 2 positions of nodes with an N × d embedding, in which similar nodes have similar rows.
 

@@ -20,7 +20,7 @@ from kryograph.graph import NO_NODES, Graph, Task
 from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.nn.network import Network
 from kryograph.operators import Operator, operator
-from kryograph.sparse import SparseMatrix
+from kryograph.sparse import SparseMatrix, shared_tensor
 from kryograph.systems.base import Embedding, Fit, Probabilities, System, Weights
 from kryograph.systems.settings import SearchRange, Settings, inherited, setting
 from kryograph.threads import on_free_cores
@@ -255,8 +255,11 @@ def _probabilities(forward: Forward) -> Probabilities:
 
 
 def features_on_device(graph: Graph, device: str) -> NodeFeatures:
-    """Features of a graph in torch's default type; a sparse matrix stays sparse."""
+    """Features of a graph in torch's default type; a sparse matrix stays sparse.
+
+    The memory is that of the graph, if type and device agree: nobody may write to it.
+    """
     features, dtype = graph.features, torch.get_default_dtype()
     if isinstance(features, sp.csr_array):
         return SparseMatrix.from_scipy(features, dtype=dtype, device=device)
-    return torch.from_numpy(features.copy()).to(device, dtype)
+    return shared_tensor(features).to(device, dtype)
