@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kryograph.report.layout import FINE, COARSE, Detail, positions
+from kryograph.report.layout import COARSE, FINE, Detail, positions
 
 
 def groups(n: int, count: int = 3, width: int = 8) -> tuple[np.ndarray, np.ndarray]:
