@@ -31,7 +31,11 @@ from kryograph.training.stopping import exactly
 MILLION, QUICK_MILLION = 1_000_000, 20_000
 MILLION_DEGREE, MILLION_FEATURES, MILLION_ORDER, MILLION_EPOCHS = 16, 64, 12, 20
 
-PROGRAM = "from kryograph.bench.million import print_stages; print_stages({n})"
+PROGRAM = """
+import json
+from kryograph.bench.million import measure_stages
+print(json.dumps(measure_stages({n})))
+"""
 
 
 @benchmark(
@@ -64,8 +68,8 @@ def measure_million(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
 
 
 @on_free_cores()
-def print_stages(n: int) -> None:
-    """Do all stages with n nodes in this process, and print their times as JSON."""
+def measure_stages(n: int) -> dict[str, Any]:
+    """Do all stages with n nodes in this process; their times and memory."""
     rng = np.random.default_rng(0)
     pairs = rng.integers(0, n, (2, n * MILLION_DEGREE // 2))
     x = rng.standard_normal((n, MILLION_FEATURES), dtype=np.float32)
@@ -92,7 +96,7 @@ def print_stages(n: int) -> None:
         fit = method.fit(task, conditions=Conditions(exactly(MILLION_EPOCHS)))
     with stage("predict all nodes by the model"):
         Model.of(method, fit).predict_proba(graph)
-    result = {
+    return {
         "nodes": n,
         "entries": int(graph.adjacency.nnz),
         "epochs": MILLION_EPOCHS,
@@ -100,7 +104,6 @@ def print_stages(n: int) -> None:
         "processor_seconds": sum(row["processor_seconds"] for row in stages),
         "peak_bytes": _peak_bytes(),
     }
-    print(json.dumps(result))
 
 
 def _peak_bytes() -> int:
