@@ -18,7 +18,7 @@ MODULES = sorted(SRC.rglob("*.py"))
 
 ORDER = [
     {"errors", "lazy"},
-    {"registry", "text", "files", "stats"},
+    {"registry", "text", "files", "stats", "threads"},
     {"merging"},
     {"graph"},
     {"sparse"},
@@ -61,6 +61,7 @@ APART = {
         "text",
         "files",
         "stats",
+        "threads",
         "graph",
         "features",
         "basis",

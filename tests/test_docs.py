@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from kryograph import cli
+from kryograph.bench import benchmark_summaries
 from kryograph.data import toy
 from kryograph.operators import operator
 
@@ -179,3 +181,20 @@ def test_every_command_of_every_page_parses(
                 command.make_context("kryograph", rest)
             except Exception as error:
                 pytest.fail(f"{page}: {shlex.join(words)}: {error}")
+
+
+# docs/benchmarks.md
+
+
+def test_tables_of_benchmarks_are_made_from_the_results() -> None:
+    path = ROOT / "docs" / "make_benchmarks.py"
+    spec = spec_from_file_location("make_benchmarks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    make_benchmarks = module_from_spec(spec)
+    spec.loader.exec_module(make_benchmarks)
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    assert make_benchmarks.updated(page) == page, "python docs/make_benchmarks.py"
+    for name in benchmark_summaries():
+        assert f"kryograph bench {name}\n" in page
+        assert f"<!-- table {name} " in page

@@ -462,3 +462,27 @@ def test_a_labelled_task_needs_a_label() -> None:
 def test_the_empty_set_of_nodes_cannot_be_written_to() -> None:
     assert NO_NODES.dtype == np.int64
     assert not NO_NODES.flags.writeable
+
+
+def test_from_edges_keeps_indices_of_32_bits() -> None:
+    graph = Graph.from_edges([[0, 1, 2], [1, 2, 0]], n=3)
+    assert (graph.adjacency.indices.dtype, graph.adjacency.indptr.dtype) == (np.int32, np.int32)
+    assert graph.adjacency.data.dtype == np.float64
+
+
+def test_features_that_nobody_can_change_are_not_copied() -> None:
+    x = np.ones((3, 2), dtype=np.float32)
+    assert not np.shares_memory(Graph.from_edges([[0], [1]], n=3, features=x).features, x)
+    x.setflags(write=False)
+    assert Graph.from_edges([[0], [1]], n=3, features=x).features is x
+    part = np.ones((6, 2), dtype=np.float32)[:3]  # its owner could change it
+    part.setflags(write=False)
+    assert not np.shares_memory(Graph.from_edges([[0], [1]], n=3, features=part).features, part)
+
+
+def test_digest_with_widen_does_not_depend_on_types() -> None:
+    narrow = (np.arange(5, dtype=np.int32), np.linspace(0, 1, 5).astype(np.float32))
+    wide = (narrow[0].astype(np.int64), narrow[1].astype(np.float64))
+    assert digest(*narrow, widen=True) == digest(*wide, widen=True) == digest(*wide)
+    assert digest(*narrow) != digest(*wide)
+    assert digest(np.empty(0)) != digest(np.empty((0, 2)))

@@ -44,3 +44,21 @@ def test_package_offers_every_public_name() -> None:
     _, out, err = python(f"{public}; kryograph.lod")
     assert out == "True\n"
     assert "module 'kryograph' has no attribute 'lod'" in err
+
+
+WAITING = (
+    "import os, kryograph.__main__;"
+    "print(*(os.environ.get(name) for name in ('GOMP_SPINCOUNT', 'KMP_BLOCKTIME')))"
+)
+
+
+def test_main_limits_how_long_threads_spin_unless_the_user_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"):
+        monkeypatch.delenv(name, raising=False)
+    assert python(WAITING)[1] == "10000 1\n"
+    monkeypatch.setenv("GOMP_SPINCOUNT", "7")
+    assert python(WAITING)[1] == "7 1\n"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert python(WAITING)[1] == "7 None\n"

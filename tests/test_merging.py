@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from kryograph.errors import UsageError
 from kryograph.graph import Graph
-from kryograph.merging import REPEAT_RULES, Cleaning, merge_edges
+from kryograph.merging import REPEAT_RULES, Cleaning, checked_weights, merge_edges
 
 PAYMENTS = [[0, 0, 0, 1], [1, 1, 1, 2]]
 AMOUNTS = [2.0, 6.0, 4.0, 5.0]
@@ -48,3 +48,21 @@ def test_repeated_entries_of_a_matrix_are_added_up() -> None:
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(UsageError, match="Unknown rule for repeated edges 'add'"):
         Graph.from_edges([[0], [1]], 2, repeat="add")
+
+
+@pytest.mark.parametrize("repeat", REPEAT_RULES)
+def test_no_weights_are_weights_of_one(repeat: str) -> None:
+    pairs = np.array([[2, 0, 0, 1], [0, 2, 2, 2]])
+    without, cleaning = merge_edges(pairs, None, 3, repeat)
+    ones, same = merge_edges(pairs, np.ones(4), 3, repeat)
+    assert (without != ones).nnz == 0
+    assert cleaning == same == Cleaning(repeated=1, one_way=1)
+    assert without[0, 2] == (2 if repeat in ("sum", "count") else 1)
+    assert without.has_canonical_format
+
+
+def test_checked_weights_name_the_first_edge_that_is_wrong() -> None:
+    with pytest.raises(UsageError, match=r"Edge 1 has weight 0\.0"):
+        checked_weights([1.0, 0.0, -1.0], 3)
+    with pytest.raises(UsageError, match="There are 2 edges"):
+        checked_weights([1.0], 2)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import torch
 
 from kryograph.errors import UsageError, check_known
-from kryograph.merging import REPEAT_RULES, Cleaning, merge_edges
+from kryograph.merging import REPEAT_RULES, Cleaning, canonical_csr, checked_weights, merge_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,6 +29,9 @@ MatrixLike: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
 
 UNKNOWN = -1
 """The label of a node whose class is unknown or hidden."""
+
+DIGEST_NUMBERS = 2**20
+"""Numbers that are converted at a time for a digest."""
 
 NO_NODES: Indices = np.empty(0, dtype=np.int64)
 """An empty set of nodes."""
@@ -56,13 +59,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         # Copies, because the arrays become read-only below and the caller's must not.
-        adjacency = _canonical(self.adjacency).astype(np.float64)
-        features = _as_features(self.features)
-        object.__setattr__(self, "adjacency", adjacency)
-        object.__setattr__(self, "features", features)
+        adjacency = canonical_csr(self.adjacency).astype(np.float64, copy=False)
         n, weights = adjacency.shape[0], adjacency.data
-        if n == 0:
-            raise UsageError("The graph has no nodes.")
         if adjacency.shape != (n, n):
             raise UsageError(f"The adjacency must be square; it is {adjacency.shape}.")
         if not np.all(np.isfinite(weights) & (weights > 0)):
@@ -71,6 +69,15 @@ class Graph:
             raise UsageError("The adjacency must have no self-loops; use Graph.from_edges.")
         if (adjacency != adjacency.T).nnz:
             raise UsageError("The adjacency must be symmetric; use Graph.from_edges.")
+        self._keep(adjacency)
+
+    def _keep(self, adjacency: sp.csr_array) -> None:
+        """Make an adjacency that has all properties that of the graph; check everything else."""
+        n, features = adjacency.shape[0], _as_features(self.features)
+        object.__setattr__(self, "adjacency", adjacency)
+        object.__setattr__(self, "features", features)
+        if n == 0:
+            raise UsageError("The graph has no nodes.")
         if features.ndim != 2 or features.shape[0] != n:
             raise UsageError(f"There are {n:,} nodes, but features of shape {features.shape}.")
         values = features.data if isinstance(features, sp.csr_array) else features
@@ -97,33 +104,31 @@ class Graph:
         Without `features` the features are the sparse N × N identity. `repeat` is the rule for the
         weight of pairs that are listed more than once (`kryograph.merging.REPEAT_RULES`).
         """
-        pairs = whole_numbers(edges, "Edges")
+        pairs = whole_numbers(edges, "Edges", copy=False)
         if pairs.size == 0:
             pairs = pairs.reshape(2, 0)
         if pairs.ndim != 2 or pairs.shape[0] != 2:
             raise UsageError(f"Edges must be 2 × E node numbers; got shape {pairs.shape}.")
-        bad = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))
-        if bad.size:
-            at = bad[0]
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= n):
+            at = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))[0]
             raise UsageError(
                 f"Edge {at} joins {pairs[0, at]} and {pairs[1, at]}, but nodes are 0 to {n - 1}."
             )
-        values = np.ones(pairs.shape[1]) if weights is None else np.array(weights, dtype=np.float64)
-        if values.shape != (pairs.shape[1],):
-            raise UsageError(f"There are {pairs.shape[1]} edges, but weights {values.shape}.")
-        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-        if wrong.size:
-            at = wrong[0]
-            raise UsageError(f"Edge {at} has weight {values[at]}: weights must be positive.")
-
+        values = None if weights is None else checked_weights(weights, pairs.shape[1])
         check_known("rule for repeated edges", repeat, REPEAT_RULES)
         adjacency, cleaning = merge_edges(pairs, values, n, repeat)
-        return cls(
-            adjacency=adjacency,
-            features=sp.eye_array(n, format="csr") if features is None else features,
-            names=None if names is None else tuple(names),
-            cleaning=cleaning,
-        )
+        # The adjacency is known to be symmetric and belongs to nobody else, so that neither the
+        # checks of the constructor nor its copies are needed.
+        graph = object.__new__(cls)
+        fields: dict[str, Any] = {
+            "features": sp.eye_array(n, format="csr") if features is None else features,
+            "names": None if names is None else tuple(names),
+            "cleaning": cleaning,
+        }
+        for name, value in fields.items():
+            object.__setattr__(graph, name, value)
+        graph._keep(adjacency)
+        return graph
 
     @classmethod
     def from_pyg(cls, data: Data) -> Graph:
@@ -221,9 +226,8 @@ class Graph:
     def fingerprint(self) -> str:
         """A digest of adjacency and features: equal for equal graphs."""
         shape = np.array(self.features.shape)
-        arrays = (shape, *_arrays(self.adjacency), *_arrays(self.features))
         # Indices may have 32 or 64 bits and features either precision: equal values count.
-        return digest(*(a.astype(np.int64 if a.dtype.kind == "i" else np.float64) for a in arrays))
+        return digest(shape, *_arrays(self.adjacency), *_arrays(self.features), widen=True)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
         """Return the graph itself, which never changes; scikit-learn copies each parameter."""
@@ -254,8 +258,8 @@ class Split:
             listed = np.asarray(getattr(self, part)).reshape(-1)
             if listed.dtype == bool:  # a mask in the manner of PyTorch Geometric
                 listed = np.flatnonzero(listed)
-            nodes = np.unique(whole_numbers(listed, "The nodes of a split"))
-            if nodes.size != listed.size:
+            nodes = np.sort(whole_numbers(listed, "The nodes of a split"))
+            if not np.diff(nodes).all():
                 raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
             if nodes.size and nodes[0] < 0:
                 raise UsageError(f"Split {self.name!r} has the {part} node {nodes[0]}.")
@@ -264,7 +268,7 @@ class Split:
         if self.train.size == 0:
             raise UsageError(f"Split {self.name!r} has no training node.")
         together = np.concatenate([self.train, self.validation, self.test])
-        if not self.leaky and np.unique(together).size != together.size:
+        if not self.leaky and not np.diff(np.sort(together)).all():
             raise UsageError(f"Split {self.name!r}: train, validation and test overlap.")
 
     @cached_property
@@ -320,12 +324,15 @@ class Task:
         return bool(nodes.size and self.labels[nodes[0]] != UNKNOWN)
 
 
-def whole_numbers(values: npt.ArrayLike, what: str) -> Indices:
-    """Copy `values` as int64; anything but integers is an error that names `what`."""
+def whole_numbers(values: npt.ArrayLike, what: str, *, copy: bool = True) -> Indices:
+    """Convert `values` to int64; anything but integers is an error that names `what`.
+
+    Without `copy` the result may share the memory of `values`.
+    """
     array = np.asarray(values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise UsageError(f"{what} must be whole numbers; got {array.dtype}.")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=copy)
 
 
 def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
@@ -339,27 +346,28 @@ def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
     return checked
 
 
-def digest(*arrays: npt.NDArray[np.generic]) -> str:
-    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays."""
+def digest(*arrays: npt.NDArray[np.generic], widen: bool = False) -> str:
+    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays.
+
+    With `widen` integers count as int64 and other numbers as float64, whatever their type.
+    """
     sha = hashlib.sha256()
     for array in arrays:
-        sha.update(f"{array.dtype.str}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).tobytes())
+        kind = np.dtype(np.int64 if array.dtype.kind == "i" else np.float64)
+        dtype = kind if widen else array.dtype
+        sha.update(f"{dtype.str}{array.shape}".encode())
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, DIGEST_NUMBERS):
+            part = flat[start : start + DIGEST_NUMBERS].astype(dtype, copy=False)
+            sha.update(np.ascontiguousarray(part).data)
     return sha.hexdigest()[:16]
 
 
-def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
-    """Copy a matrix to its canonical form: sorted indices, no repeated entry, no stored zero."""
-    copy = sp.csr_array(matrix, copy=True)
-    copy.sum_duplicates()
-    copy.eliminate_zeros()
-    return copy
-
-
 def _as_features(features: MatrixLike) -> Features:
+    """Features as a graph keeps them: a copy, unless they are final and nobody can change them."""
     if _is_frozen(features):
         return features
-    copy = _canonical(features) if sp.issparse(features) else np.array(features)
+    copy = canonical_csr(features) if sp.issparse(features) else np.array(features)
     return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
 
 
@@ -367,11 +375,21 @@ def _is_frozen(features: MatrixLike) -> TypeGuard[Features]:
     """Whether features are in their final form and read-only, so that they need no copy."""
     if not isinstance(features, np.ndarray | sp.csr_array) or features.dtype.kind != "f":
         return False
-    if any(array.flags.writeable for array in _arrays(features)):
+    if not all(_is_read_only(array) for array in _arrays(features)):
         return False
     return isinstance(features, np.ndarray) or bool(
         features.has_canonical_format and features.data.all()
     )
+
+
+def _is_read_only(array: npt.NDArray[np.generic]) -> bool:
+    """Whether nobody can change an array: neither itself nor an array that it is a part of."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is None
 
 
 def _first_bad_row(features: Features) -> int:

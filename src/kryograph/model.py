@@ -26,6 +26,7 @@ from kryograph.files import replaced
 from kryograph.graph import Graph
 from kryograph.systems import SYSTEMS, Fit, System, system
 from kryograph.systems.base import Embedding, Probabilities, Weights
+from kryograph.threads import on_free_cores
 
 MODEL_FORMAT = 1
 """Version of the folder's layout. Versions up to this one can be read."""
@@ -82,6 +83,7 @@ class Model:
         width = original.features.shape[1]
         return cls(system, fit.task.classes, weights, width, original.fingerprint, extra, rule)
 
+    @on_free_cores()
     def predict_proba(self, graph: Graph) -> Probabilities:
         """Compute the N × C class probabilities of a graph with the same features."""
         if graph.features.shape[1] != self.features:
@@ -104,6 +106,7 @@ class Model:
                 f"The weights do not fit a {self.system.name} with these settings: {reason}"
             ) from None
 
+    @on_free_cores()
     def embed(self, graph: Graph) -> Embedding:
         """Hidden representation of every node, or log-probabilities; see `System.embed`."""
         return self.system.embed(self.weights, self.prepared(graph), len(self.classes))

@@ -102,7 +102,7 @@ def product_type(x: Tensor) -> torch.dtype:
 
 def operator(graph: Graph, name: str = "sym") -> Operator:
     """Compute the operator with this name for a graph."""
-    return from_adjacency(graph.adjacency, name)
+    return _build(graph.adjacency, name, symmetric=True)
 
 
 def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
@@ -111,10 +111,17 @@ def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
     The adjacency has no self-loops. Its entry (i, j) is the weight with which node i receives the
     features of node j; degrees are sums of rows.
     """
+    return _build(adjacency, name, symmetric=False)
+
+
+def _build(adjacency: sp.csr_array, name: str, *, symmetric: bool) -> Operator:
+    """Compute an operator for an adjacency that is known to be `symmetric`, or may be."""
     check_known("operator", name, OPERATORS)
-    matrix = sp.csr_array(OPERATORS[name].matrix(adjacency.astype(np.float64)))
+    kind = OPERATORS[name]
+    matrix = sp.csr_array(kind.matrix(adjacency.astype(np.float64, copy=False)))
     matrix.sort_indices()
-    return Operator(name, matrix, symmetric=_is_symmetric(matrix))
+    known = symmetric and kind.left == kind.right
+    return Operator(name, matrix, symmetric=known or _is_symmetric(matrix))
 
 
 def from_edge_index(
@@ -231,12 +238,16 @@ class OperatorKind:
 
     def matrix(self, adjacency: sp.csr_array) -> sp.sparray:
         """Compute the operator's matrix for an adjacency without self-loops."""
-        matrix = adjacency + sp.eye_array(adjacency.shape[0]) if self.loops else adjacency
+        matrix = adjacency
+        if self.loops:
+            matrix = sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr"))
         degree = matrix.sum(axis=1)
+        if not self.loops and (self.left != 0 or self.right != 0):
+            matrix = matrix.copy()  # its entries are multiplied in place
         if self.left != 0:
-            matrix = sp.diags_array(_power(degree, self.left)) @ matrix
+            matrix.data *= np.repeat(_power(degree, self.left), np.diff(matrix.indptr))
         if self.right != 0:
-            matrix = matrix @ sp.diags_array(_power(degree, self.right))
+            matrix.data *= _power(degree, self.right)[matrix.indices]
         if self.laplacian:
             return sp.diags_array(_power(degree, 1 + self.left + self.right)) - matrix
         return matrix
@@ -286,8 +297,13 @@ def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.f
 
 
 def _is_symmetric(matrix: sp.csr_array) -> bool:
+    """Whether a matrix with sorted indices and no stored zero equals its transpose."""
+    transpose = matrix.T.tocsr()
+    if not np.array_equal(matrix.indptr, transpose.indptr):
+        return False
+    if not np.array_equal(matrix.indices, transpose.indices):
+        return False
     # The comparison allows for rounding: d_i^{-1/2} a d_j^{-1/2} is multiplied from the left, so
     # that (i, j) and (j, i) may differ in their last digits.
-    transpose = matrix.T.tocsr()
-    tolerance = 4 * np.finfo(np.float64).eps * abs(matrix).maximum(abs(transpose))
-    return bool((abs(matrix - transpose) > tolerance).nnz == 0)
+    tolerance = 4 * np.finfo(np.float64).eps * np.maximum(abs(matrix.data), abs(transpose.data))
+    return bool(np.all(abs(matrix.data - transpose.data) <= tolerance))

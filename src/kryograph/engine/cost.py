@@ -39,6 +39,9 @@ USUAL_EPOCHS = 200
 SHORT = 2e-3
 """Seconds: a kernel that takes less is hardly faster with more threads."""
 
+TOO_SHORT = 2e-4
+"""Seconds: a kernel that takes less is not faster with more threads."""
+
 EFFICIENCY = 0.7
 """The share of the better of both rates that kernels of usual shapes reach."""
 
@@ -98,9 +101,9 @@ class Cost:
         """Shortest possible duration in seconds, whatever the program."""
         return sum(kernel.floor(rates) for kernel in self.kernels)
 
-    def narrow(self, rates: Rates = NOMINAL) -> bool:
-        """Whether most of the time goes into kernels too short for threads to share."""
-        short = sum(t for t in (k.seconds(rates) for k in self.kernels) if t < SHORT)
+    def narrow(self, rates: Rates = NOMINAL, seconds: float = SHORT) -> bool:
+        """Whether most of the time goes into kernels that take less than `seconds`."""
+        short = sum(t for t in (k.seconds(rates) for k in self.kernels) if t < seconds)
         return short > self.seconds(rates) / 2
 
     @property

@@ -23,10 +23,11 @@ from kryograph.figures.style import panels, set_log2_scale, styled
 from kryograph.runs.job import DEFAULT_STOP, Job, Scenario, over_seeds
 from kryograph.runs.perform import Datasets
 from kryograph.runs.store import Row
-from kryograph.runs.workers import cores, execute
+from kryograph.runs.workers import execute
 from kryograph.stats import summarise
 from kryograph.systems import System, system
 from kryograph.text import OnProgress, ignore_progress, percent, plural
+from kryograph.threads import cores
 from kryograph.training.loop import Diverged
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)

@@ -19,7 +19,7 @@ from kryograph.figures import style
 from kryograph.figures.figure import FigureResult
 from kryograph.figures.style import add_legend, letter_titles, panels, styled
 from kryograph.graph import UNKNOWN
-from kryograph.report.layout import positions
+from kryograph.report.layout import FINE, positions
 from kryograph.runs.job import DEFAULT_STOP
 from kryograph.runs.perform import final_score, true_classes
 from kryograph.systems import system
@@ -86,7 +86,9 @@ def embed_nodes(
     task = dataset.task(split, seed=seed)
     fit = method.fit(task, seed=seed, conditions=Conditions(stop_rule(stop)))
     hidden = method.embed(fit.weights, dataset.graph, len(dataset.classes))
-    return PlacedFeatures(name, final_score(fit, dataset), hidden.shape[1], positions(hidden, seed))
+    return PlacedFeatures(
+        name, final_score(fit, dataset), hidden.shape[1], positions(hidden, seed, FINE)
+    )
 
 
 def embedding_rows(

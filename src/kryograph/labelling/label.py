@@ -19,12 +19,14 @@ from kryograph.model import Model
 from kryograph.systems import System
 from kryograph.systems.pool import HEADS, NETWORKS, PoolSettings, PoolSystem
 from kryograph.text import OnProgress, ignore_progress, plural, quoted, quoted_list
+from kryograph.threads import adapt_threads, on_free_cores
 from kryograph.training.purpose import Purpose, rarer_class
 
 if TYPE_CHECKING:
     from kryograph.data.tables.recipe import Recipe
 
 
+@on_free_cores()
 def label_nodes(
     graph: Graph,
     labels: Indices,
@@ -76,6 +78,11 @@ def label_nodes(
     Raises:
         KryographError: If no system can be trained. The error of a single system is its own.
     """
+
+    def report(stage: str, share: float) -> None:
+        adapt_threads()
+        progress(stage, share)
+
     labels = np.asarray(labels)
     if np.unique(labels[labels != UNKNOWN]).size < 2:
         raise UsageError("There must be labels of at least two classes.")
@@ -93,11 +100,11 @@ def label_nodes(
     if len(systems) == 1 and isinstance(systems[0], PoolSystem):  # it holds labels out by itself
         task = Task.labelled(graph, labels, tuple(classes))
         answer = answer_by_pool(
-            _with_purpose(systems[0], purpose), task, seed, search, budget, progress
+            _with_purpose(systems[0], purpose), task, seed, search, budget, report
         )
     else:
         answer = answer_by_choice(
-            systems, graph, labels, tuple(classes), purpose, seed, search, progress
+            systems, graph, labels, tuple(classes), purpose, seed, search, report
         )
     held, fit = answer.held_out, answer.fit
     if coverage_by == "class":

@@ -45,6 +45,7 @@ from kryograph.systems.head import (
 from kryograph.systems.pool_members import LearnedMember, learn_members, pool_folds
 from kryograph.systems.settings import Settings, setting
 from kryograph.text import OnProgress, ignore_progress
+from kryograph.threads import on_free_cores
 from kryograph.training.class_shares import (
     SharePrior,
     accuracy_variance,
@@ -202,6 +203,7 @@ class PoolSystem(System[PoolSettings]):
     ) -> PoolFit:
         return self.fit_pool(task, seed=seed)
 
+    @on_free_cores()
     def fit_pool(
         self,
         task: Task,
