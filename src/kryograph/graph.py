@@ -117,16 +117,11 @@ class Graph:
         values = None if weights is None else checked_weights(weights, pairs.shape[1])
         check_known("rule for repeated edges", repeat, REPEAT_RULES)
         adjacency, cleaning = merge_edges(pairs, values, n, repeat)
-        # The adjacency is known to be symmetric and belongs to nobody else, so that neither the
-        # checks of the constructor nor its copies are needed.
+        # The adjacency is symmetric and new: it needs neither checks nor a copy.
         graph = object.__new__(cls)
-        fields: dict[str, Any] = {
-            "features": sp.eye_array(n, format="csr") if features is None else features,
-            "names": None if names is None else tuple(names),
-            "cleaning": cleaning,
-        }
-        for name, value in fields.items():
-            object.__setattr__(graph, name, value)
+        x = sp.eye_array(n, format="csr") if features is None else features
+        named = None if names is None else tuple(names)
+        vars(graph).update(features=x, names=named, cleaning=cleaning)
         graph._keep(adjacency)
         return graph
 

@@ -20,8 +20,8 @@ from kryograph.bench.benchmark import (
 )
 
 NAMES = [
-    *("apply", "baselines", "blocks", "contention", "epoch", "fit", "growth", "labels", "million"),
-    *("seeds", "spmm", "tables"),
+    *("apply", "baselines", "blocks", "contention", "epoch", "fit", "growth", "million"),
+    *("seeds", "spmm", "tables", "updates"),
 ]
 
 

@@ -75,7 +75,7 @@ class Answering:
         )
     }
 )
-def measure_labels(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
+def measure_updates(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
     """A row for each size of the graph."""
     rows = []
     for n in QUICK_LABEL_NODES if quick else LABEL_NODES:

@@ -1,13 +1,13 @@
-"""`kryograph.bench.labels`: answering again with more labels."""
+"""`kryograph.bench.updates`: answering again with more labels."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from kryograph.bench import labels
+from kryograph.bench import updates
 from kryograph.bench.fit import FitCase
-from kryograph.bench.labels import FIRST_LABELS, Answering, measure_labels
+from kryograph.bench.updates import FIRST_LABELS, Answering, measure_updates
 from kryograph.systems.pool import PoolSettings, PoolSystem
 
 
@@ -24,9 +24,9 @@ def test_answering_has_the_heads_with_a_weight_and_no_trees() -> None:
 
 
 @pytest.mark.slow
-def test_measure_labels_has_a_row_for_each_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure_updates_has_a_row_for_each_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(labels, "QUICK_LABEL_NODES", (300,))
-    (row,) = measure_labels(quick=True, on_case=print)["graphs"]
+    (row,) = measure_updates(quick=True, on_case=print)["graphs"]
     assert (row["nodes"], row["labels"]) == (300, FIRST_LABELS)
     assert 0 < row["answer_seconds"] < row["fit_seconds"]
     assert row["agreement"] > 0.5
