@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
 
 from kryograph.basis import Basis
 from kryograph.data import Dataset, load
@@ -224,5 +225,5 @@ def heads_probabilities(basis: Basis, task: Task) -> Probabilities:
         if head.exists(basis):
             weights = head.learn(basis, nodes, task.labels[nodes], classes, 0)
             logs += np.log(np.maximum(head.score(basis, weights, classes), 1e-9)) / len(heads)
-    powers: Probabilities = np.exp(logs - logs.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    probabilities: Probabilities = softmax(logs, axis=1)
+    return probabilities
