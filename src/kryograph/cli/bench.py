@@ -148,7 +148,9 @@ def bench_suggest(
     first: Annotated[int, options.count("--first", "Seed of the first draw.", least=0)] = 0,
     rules: Annotated[
         list[str] | None,
-        options.option("--rule", "NAME", "Also, or only, another rule, or 'all'; repeatable."),
+        options.option(
+            "--rule", "NAME", "Rule beside random labels, or 'all'; default: that of suggest."
+        ),
     ] = None,
     quick: Annotated[
         bool, options.flag("--quick", "Score the closed-form heads of the rounds, not `fit`.")
