@@ -139,7 +139,7 @@ def label_nodes(
         epochs=fit.epochs,
         probabilities=probabilities,
         calibration=calibration,
-        suggestions=tuple(suggest_nodes(graph, labels, probabilities, suggestions)),
+        suggestions=tuple(suggest_nodes(graph, labels, probabilities, suggestions, seed=seed)),
         balanced=answer.balanced,
         notes=(*answer.notes, *_notes_of_single_labels(labels, classes)),
         feature_names=None if recipe is None else recipe.features,
