@@ -19,8 +19,9 @@ EDGES = {"source": ["7", "8"], "target": ["8", "9"]}
         (
             ["007", "008", "009"],
             EDGES,
-            r"^All 2 edges of edges miss their nodes in nodes\. Row 1, column 'source', names '7'\. "
-            r"Ids in nodes are padded with zeros \('007'\), in edges not \('7'\): add --id-pad strip\.$",
+            r"^All 2 edges of edges miss their nodes in nodes\. Row 1, column 'source', names "
+            r"'7'\. Ids in nodes are padded with zeros \('007'\), in edges not \('7'\): add "
+            r"--id-pad strip\.$",
         ),
         (
             ["7", "8", "9"],

@@ -157,8 +157,8 @@ def _plan_nodes(
         else:
             plan.add(sheet.title, name, NOT_USED, f"the labels are {node_labels.source}")
     if parts.whole is not None:
-        for name in parts.whole.unread:
-            plan.add(sheet.title, name, NOT_USED, "it is no number, text, date or vector")
+        for name, reason in parts.whole.unread.items():
+            plan.add(sheet.title, name, NOT_USED, reason)
 
 
 def plan_columns(

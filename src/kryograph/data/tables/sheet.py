@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -324,6 +324,6 @@ class RawGraph:
     """Training nodes, N; None if the file does not say. Other labels are not for training."""
     edges: Sheet | None = None
     """Attributes of the edges, a row for each edge; None if there are none."""
-    unread: tuple[str, ...] = ()
-    """Names of what the file has beyond that."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Names of what the file has beyond that, each with the reason why it is not read."""
     notes: tuple[str, ...] = ()
