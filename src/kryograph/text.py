@@ -13,6 +13,9 @@ from kryograph.errors import UsageError
 OnProgress: TypeAlias = Callable[[str, float], None]
 """Callback of a long computation: name of the stage, and the fraction of it that is done."""
 
+# Also the marks that reverse the direction of writing.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
 SECONDS_PER_UNIT = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -102,6 +105,17 @@ def quoted(value: object, length: int = 40) -> str:
     """
     text = str(value)
     return repr(text if len(text) <= length else text[:length] + "…")
+
+
+def printable(text: str) -> str:
+    r"""Spell control characters, which could change or hide what a terminal shows.
+
+    Tabs and ends of lines are kept.
+
+    >>> printable("red\x1b[31m")
+    'red\\x1b[31m'
+    """
+    return _CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
 
 
 def quoted_list(names: Iterable[str]) -> str:

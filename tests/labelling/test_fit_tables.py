@@ -39,6 +39,11 @@ def test_fit_names_every_fault_of_the_tables(folder: Path) -> None:
         kg.fit(folder / "e4.csv", folder / "n6.csv", label="community")
 
 
+def test_fit_suggests_the_name_of_an_argument(folder: Path) -> None:
+    with pytest.raises(UsageError, match="Unknown argument of fit 'labl': did you mean 'label'"):
+        kg.fit(folder / "e4.csv", labl="community")
+
+
 def test_fit_takes_a_system_by_name_with_settings(folder: Path) -> None:
     labelled = fitted(folder, settings={"hops": 3})
     assert labelled.model.system.settings.as_dict()["hops"] == 3

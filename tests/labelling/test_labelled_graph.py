@@ -21,6 +21,15 @@ def labelled() -> LabelledGraph:
     return label_nodes(cliques, LABELS, ("left", "right"), systems=[system("lp")], coverage=0.8)
 
 
+def test_repr_is_one_line(labelled: LabelledGraph) -> None:
+    share = f"held-out accuracy {100 * labelled.accuracy[0]:.1f} % ("
+    text = repr(labelled)
+    assert text.startswith(f"LabelledGraph({labelled.graph.n} nodes, ")
+    assert share in text
+    assert "\n" not in text
+    assert len(text) < 200
+
+
 def test_add_labels_is_a_fit_with_these_labels(labelled: LabelledGraph) -> None:
     more = labelled.add_labels({"2": "left", 5: "right"})
     labels = LABELS.copy()

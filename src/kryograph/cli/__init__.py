@@ -32,6 +32,7 @@ from kryograph.cli import (
     train,
     tune,
 )
+from kryograph.cli.console import note
 from kryograph.errors import KryographError
 
 Command = Callable[..., None]
@@ -146,5 +147,5 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    print(f"kryograph: {message}", file=sys.stderr)
+    note(f"kryograph: {message}")
     sys.exit(code)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import kryograph
-from kryograph.cli.console import note, print_json, print_table
+from kryograph.cli.console import note, print_json, print_table, print_text
 from kryograph.cli.options import FittedFolder, Json, argument, count, option
 from kryograph.errors import UsageError
 from kryograph.files import check_own_file, write_text
@@ -101,7 +101,7 @@ def _pairs(name: str, texts: Sequence[str] | None) -> dict[str, str]:
 def _print_explanation(explained: explanation.Explanation) -> None:
     first, second = explained.classes
     p, q = explained.probabilities
-    print(
+    print_text(
         f"{explained.node}: {first} ({percent(p)} %) and not {second} ({percent(q)} %). The "
         f"log-odds ln(p / q) of these calibrated probabilities are {explained.log_odds:+.4f}. "
         "Each table and the intercept add up to them."
@@ -124,8 +124,8 @@ def _print_explanation(explained: explanation.Explanation) -> None:
         ],
     )
     for sentence in explained.notes:
-        print(sentence)
-    print(f"Gap between the sum and the log-odds: {explained.gap:.1e}.")
+        print_text(sentence)
+    print_text(f"Gap between the sum and the log-odds: {explained.gap:.1e}.")
 
 
 def _lines(table: object, remark: str | None = None) -> list[tuple[str, str]]:
@@ -144,7 +144,7 @@ def _print_lines(title: str, lines: Iterable[tuple[str, str]]) -> None:
 def _print_what_if(outcome: what_if.WhatIf) -> None:
     before, after = outcome.before, outcome.after
     how = "refitted with the same seed" if outcome.refitted else "recomputed, not trained again"
-    print(f"{outcome.node}, {'; '.join(outcome.changes)} ({how}):")
+    print_text(f"{outcome.node}, {'; '.join(outcome.changes)} ({how}):")
     order = sorted(range(len(outcome.classes)), key=lambda c: -max(before[c], after[c]))
     print_table(
         ("class", "before, %", "after, %"),
@@ -154,4 +154,4 @@ def _print_what_if(outcome: what_if.WhatIf) -> None:
         ],
     )
     for sentence in outcome.notes:
-        print(sentence)
+        print_text(sentence)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from kryograph.cli import table_options
-from kryograph.cli.console import note, print_json, print_table, stages
+from kryograph.cli.console import note, print_json, print_table, print_text, stages
 from kryograph.cli.options import (
     Coverage,
     FittedFolder,
@@ -171,7 +171,7 @@ def fit_command(
         print_json(labelled.as_dict() | {"out": str(out)})
     else:
         for line in fit_text.summary_lines(labelled, CLASSES_PRINTED):
-            print(line)
+            print_text(line)
         disputed = []
         if labelled.disputed:
             content = f"{plural(len(labelled.disputed), 'given label')} to check"
@@ -186,7 +186,7 @@ def fit_command(
                 f"for new nodes: kryograph predict {out / run_folder.MODEL} --edges …",
             ),
         ):
-            print(f"  {out / name}  ({content})")
+            print_text(f"  {out / name}  ({content})")
 
 
 def check_tables(flags: TableFlags, as_json: bool, columns: recipe.Recipe | None = None) -> None:
@@ -200,7 +200,7 @@ def check_tables(flags: TableFlags, as_json: bool, columns: recipe.Recipe | None
     if as_json:
         print_json({"plan": read.plan.as_dicts(), "notes": list(read.notes)})
     else:
-        print(f"{plural(read.graph.n, 'node')}, {plural(read.graph.edges, 'edge')}: no fault.")
+        print_text(f"{plural(read.graph.n, 'node')}, {plural(read.graph.edges, 'edge')}: no fault.")
 
 
 @takes_tables
@@ -249,7 +249,7 @@ def predict(
             }
         )
     else:
-        print(f"{read.graph.n:,} nodes labelled by {fitted.system.name}: {out}")
+        print_text(f"{read.graph.n:,} nodes labelled by {fitted.system.name}: {out}")
         print_table(("class", "nodes"), [(name, f"{n:,}") for name, n in counts.items()])
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from kryograph.data.tables import TableOptions, Tables, check_for_fit, read_tables
+from kryograph.errors import check_known
 from kryograph.labelling.label import label_nodes
 from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.systems import System
@@ -68,6 +69,8 @@ def fit(
     Raises:
         UsageError: If the tables have faults; all of them are named.
     """
+    for name in flags:
+        check_known("argument of fit", name, [part.name for part in fields(TableOptions)])
     chosen = system_named(system, settings) if isinstance(system, str) else system
     tables = read_tables(edges, nodes, labels, options=options, progress=progress, **flags)
     return label_tables(

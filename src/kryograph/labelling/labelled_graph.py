@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +31,7 @@ from kryograph.labelling.what_if import WhatIf, predict_changed
 from kryograph.model import Model
 from kryograph.systems.base import Probabilities
 from kryograph.systems.pool import PoolSystem
+from kryograph.text import percent, plural
 
 if TYPE_CHECKING:
     from kryograph.data.tables import Plan
@@ -75,6 +76,16 @@ class LabelledGraph:
     feature_names: tuple[str, ...] | None = None
     positive: int | None = None
     plan: Plan | None = None
+
+    def __repr__(self) -> str:
+        known = int((self.given_labels != UNKNOWN).sum())
+        share, low, high = self.accuracy
+        return (
+            f"LabelledGraph({plural(self.graph.n, 'node')}, {plural(self.graph.edges, 'edge')}, "
+            f"{plural(known, 'label')} of {plural(len(self.classes), 'class', 'classes')}, "
+            f"held-out accuracy {percent(share)} % ({percent(low)} to {percent(high)}) by "
+            f"{self.model.system.name})"
+        )
 
     @cached_property
     def sets(self) -> npt.NDArray[np.bool_]:
@@ -195,9 +206,26 @@ class LabelledGraph:
         """Explain why a node is predicted as its class; see `explain_node`."""
         return explain_node(self, node, against, top)
 
-    def what_if(self, node: str | int, **changes: Any) -> WhatIf:
+    def what_if(
+        self,
+        node: str | int,
+        *,
+        without_edge: Sequence[str | int] = (),
+        values: Mapping[str, str] | None = None,
+        without_feature: Sequence[str] = (),
+        without_label: Sequence[str | int] = (),
+        label_as: Mapping[str | int, str] | None = None,
+    ) -> WhatIf:
         """Predict a node after a change of edges, features or labels; see `predict_changed`."""
-        return predict_changed(self, node, **changes)
+        return predict_changed(
+            self,
+            node,
+            without_edge=without_edge,
+            values=values,
+            without_feature=without_feature,
+            without_label=without_label,
+            label_as=label_as,
+        )
 
     def predictions(self, as_: str = "arrow") -> Any:
         """Return a table with a row for each node: "arrow", "pandas" or "polars"."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import networkx as nx
 import pytest
 
 from kryograph.data.tables import read_tables
@@ -31,6 +32,23 @@ def test_a_column_may_be_named_for_either_table() -> None:
 def test_columns_of_no_table_are_faults(flags: dict[str, object], expected: str) -> None:
     with pytest.raises(UsageError, match=expected):
         read_tables(EDGES, NODES, **flags)
+
+
+def test_dates_and_lists_of_edges_are_not_used_whatever_they_hold() -> None:
+    others = {"day": ["01/02/2024", "03/04/2024"], "list": [[1.0], [1.0, 2.0]], "when": ["", "x"]}
+    tables = read_tables({**EDGES, **others}, NODES, date=["when"])
+    assert str(tables.plan).splitlines()[2:5] == [
+        "edges  when -> not used (date of an edge is no feature of nodes)",
+        "edges  day -> not used (date of an edge is no feature of nodes)",
+        "edges  list -> not used (vector of an edge is no feature of nodes)",
+    ]
+
+
+def test_weights_of_a_whole_graph_are_in_the_plan() -> None:
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "b", 2.0), ("b", "c", 1.0)])
+    title = "edges (networkx Graph), edges"
+    assert str(read_tables(graph).plan) == f"{title}  weight -> weight (repeated: sum)"
 
 
 def test_a_weight_tells_how_repeated_edges_are_merged() -> None:

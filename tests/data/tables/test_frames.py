@@ -196,6 +196,17 @@ def test_missing_values_of_pandas_are_empty() -> None:
     assert details["x"] == details["n"] == "1 empty"
 
 
+def test_a_dictionary_may_hold_arrays_of_objects() -> None:
+    topics = np.array(["art", np.nan, "law"], dtype=object)
+    tables = read_tables(None, {"id": np.arange(3), "topic": topics}, label="topic")
+    assert tables.labels.tolist() == [0, -1, 1]
+
+
+def test_a_dictionary_of_labels_by_node_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"column 'ann' is no list .* has columns: {'id': \["):
+        read_tables(None, {"id": ["ann"], "x": [1]}, {"ann": "art", "bob": "law"})
+
+
 def test_a_dictionary_may_hold_a_matrix() -> None:
     nodes = {"id": np.array([0, 1, 2]), "embedding": np.arange(6.0).reshape(3, 2)}
     tables = read_tables({"source": np.array([0, 1]), "target": np.array([1, 2])}, nodes)
@@ -239,7 +250,8 @@ def test_a_graph_of_networkx_has_its_attributes() -> None:
     assert tables.labels.tolist() == [0, UNKNOWN, 1]
     assert tables.graph.adjacency[0, 1] == 2
     uses = {line.column: line.use for line in tables.plan.lines}
-    assert uses == {"kind": "category", "age": "number", "topic": "label", "place": "not used"}
+    edge_uses = {"weight": "weight", "kind": "category"}
+    assert uses == edge_uses | {"age": "number", "topic": "label", "place": "not used"}
     assert "kind = friend (out)" in tables.columns.features
 
 

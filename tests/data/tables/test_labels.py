@@ -46,6 +46,10 @@ def test_too_many_classes_are_refused() -> None:
     table = sheet(y=[str(at) for at in range(60)])
     with pytest.raises(UsageError, match="column 'y': more than 50 different values"):
         read_labels(table, "y", TableOptions())
+    with pytest.raises(UsageError, match="labels are classes, not numbers: write ranges such as"):
+        read_labels(table, "y", TableOptions())
+    with pytest.raises(UsageError, match=r"is this the column of labels\?$"):
+        read_labels(sheet(y=[f"a{at}" for at in range(60)]), "y", TableOptions())
 
 
 def test_counts_of_many_classes_stay_short() -> None:
@@ -73,7 +77,7 @@ def test_columns_of_a_table_of_labels(
 
 def test_a_table_of_labels_without_labels() -> None:
     table = sheet(id=["a"], by=["ann"], when=["now"])
-    with pytest.raises(UsageError, match=r"Which column of nodes.csv has the labels\? Say --label"):
+    with pytest.raises(UsageError, match=r"Which column .*Its columns are: 'by', 'when'\."):
         label_columns(table, TableOptions(), "id", IDS)
     with pytest.raises(UsageError, match="has no column 'topc' of labels"):
         label_columns(table, TableOptions(label="topc"), "id", IDS)

@@ -19,8 +19,9 @@ EDGES = {"source": ["7", "8"], "target": ["8", "9"]}
         (
             ["007", "008", "009"],
             EDGES,
-            r"^All 2 edges of edges miss their nodes in nodes\. Row 1 names '7'\. Ids in nodes are "
-            r"padded with zeros \('007'\), in edges not \('7'\): add --id-pad strip\.$",
+            r"^All 2 edges of edges miss their nodes in nodes\. Row 1, column 'source', names "
+            r"'7'\. Ids in nodes are padded with zeros \('007'\), in edges not \('7'\): add "
+            r"--id-pad strip\.$",
         ),
         (
             ["7", "8", "9"],
@@ -97,9 +98,14 @@ def test_several_repeated_and_empty_ids_are_one_fault_each() -> None:
     assert lines == [
         "2 faults:",
         "- nodes, row 5, column 'id': the id is empty (1 more cell like this).",
-        "- nodes, row 2, column 'id': the node id 'a' occurs twice, first on row 1 (1 more cell "
-        "like this).",
+        "- nodes, row 2, column 'id': the node id 'a' occurs twice, first on row 1; keep one "
+        "row of each node (1 more cell like this).",
     ]
     with pytest.raises(UsageError, match="'NA' counts as empty, unless you say --missing"):
         read_tables(None, {"id": ["a", "NA"], "x": [1, 2]})
     assert read_tables(None, {"id": ["a", "NA"], "x": [1, 2]}, missing=[]).graph.n == 2
+
+
+def test_ids_that_a_spreadsheet_rounded_are_named() -> None:
+    with pytest.raises(UsageError, match=r"'1.5E\+15' occurs twice, .* that a spreadsheet rounded"):
+        read_tables(None, {"id": ["1.5E+15", "1.5E+15"], "x": [1, 2]})

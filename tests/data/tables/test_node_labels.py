@@ -26,7 +26,7 @@ def test_labels_of_their_own() -> None:
     assert str(tables.plan).splitlines()[-3:] == [
         "labels  id -> id",
         "labels  label -> label (q 2, unknown 2)",
-        "labels  by -> not used",
+        "labels  by -> not used (only ids and labels are read here)",
     ]
 
 

@@ -20,7 +20,7 @@ from kryograph.data.tables.overlap import (
 from kryograph.errors import UsageError
 from tests.data.tables.examples import pairs, sheet
 
-IDS = pa.array(["a", "b", "c"])
+IDS = pa.array(["a", "b", "c", "4", "5"])
 LETTERS = {"number": ["1", "2"], "who": ["a", "b"], "month": ["5", "6"], "whom": ["b", "c"]}
 
 
@@ -42,6 +42,25 @@ LETTERS = {"number": ["1", "2"], "who": ["a", "b"], "month": ["5", "6"], "whom":
             BY_OVERLAP,
         ),
         ({"p": ["7", "8"], "q": ["9", "9"]}, {}, ("p", "q"), BY_ORDER),
+        # Ratings that equal ids of nodes by chance are no ends, also if no film has a row.
+        (
+            {"userId": ["a", "b"], "filmId": ["7", "8"], "rating": ["a", "c"]},
+            {},
+            ("userId", "filmId"),
+            BY_NAME,
+        ),
+        (
+            {"user": ["a"] * 20, "film": ["x"] * 20, "rating": ["4", "5"] * 10},
+            {},
+            ("user", "film"),
+            BY_ORDER,
+        ),
+        (
+            {"log_id": list(map(str, range(20))), "user_id": ["a"] * 20, "film_id": ["c"] * 20},
+            {},
+            ("user_id", "film_id"),
+            BY_NAME,
+        ),
     ],
 )
 def test_ends_of_edges(

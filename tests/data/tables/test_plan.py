@@ -27,6 +27,24 @@ def test_neighbours_that_are_used_alike_share_a_line() -> None:
     }
 
 
+def test_columns_of_a_wide_table_share_lines_wherever_they_stand() -> None:
+    plan = Plan()
+    plan.add("nodes.csv", "id", "id")
+    for at in range(2000):
+        use = ("category", f"{at} values") if at % 3 else ("number", "")
+        plan.add("nodes.csv", f"c{at}", *use)
+    plan.add("nodes.csv", "url", NOT_USED, "every value is different")
+    plan.add("nodes.csv", "topic", "label", "a 1, b 1")
+    assert str(plan).splitlines() == [
+        "nodes.csv  id -> id",
+        "nodes.csv  c0 … c1998 -> number (667 columns)",
+        "nodes.csv  c1 … c1999 -> category (1,333 columns)",
+        "nodes.csv  url -> not used (every value is different)",
+        "nodes.csv  topic -> label (a 1, b 1)",
+    ]
+    assert len(plan.as_dicts()) == 2003
+
+
 def test_names_with_spaces_at_their_ends_or_lines_are_quoted() -> None:
     plan = Plan()
     plan.add("t", "two\nlines", "number")

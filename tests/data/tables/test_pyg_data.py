@@ -50,11 +50,28 @@ def test_several_splits_are_the_first_one() -> None:
 
 def test_weights_and_what_is_left_out() -> None:
     weights = torch.tensor([2.0, 2.0, 3.0, 3.0])
-    tables = read_tables(data(edge_weight=weights, edge_attr=torch.ones(4, 2), x=None))
+    tables = read_tables(data(edge_weight=weights, pos=torch.ones(3, 2), x=None))
     assert tables.graph.adjacency[0, 1] == 2
-    assert "edge_attr -> not used" in str(tables.plan)
+    assert (
+        str(tables.plan)
+        .splitlines()[-1]
+        .endswith(
+            "pos -> not used (only x, y, train_mask, edge_index, edge_weight, edge_attr are read)"
+        )
+    )
     sparse = read_tables(data(x=data().x.to_sparse()))
     np.testing.assert_array_equal(sparse.graph.features, read_tables(data()).graph.features)
+
+
+def test_attributes_of_edges_become_features_of_their_ends() -> None:
+    attributes = torch.tensor([[1.0, 7.0], [1.0, 7.0], [2.0, 7.0], [5.0, 7.0]])
+    tables = read_tables(data(edge_attr=attributes, x=None))
+    title = "edges (torch_geometric Data), edges"
+    assert str(tables.plan).splitlines()[:2] == [
+        f"{title}  edge_attr[0] -> number (added up at each node)",
+        f"{title}  edge_attr[1] -> not used (all cells are equal)",
+    ]
+    assert tables.columns.edge_columns == ("edge_attr[0]",)
 
 
 @pytest.mark.parametrize(
@@ -64,6 +81,7 @@ def test_weights_and_what_is_left_out() -> None:
         ({"y": torch.ones(3, 2)}, r"y must have one class for each node, not \(3, 2\)"),
         ({"train_mask": torch.tensor([True])}, r"train_mask must have 3 entries, not \(1,\)"),
         ({"edge_weight": torch.ones(1)}, r"4 edges, but 1 weights"),
+        ({"edge_attr": torch.ones(3, 2)}, r"4 edges, but 3 rows of edge_attr"),
         ({"edge_index": None}, r"need edge_index and nodes"),
     ],
 )

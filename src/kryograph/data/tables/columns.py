@@ -70,7 +70,9 @@ def recognise_parts(
     if options.edge_features is False:
         off = (name for name in parts.edges.names if name not in roles)
         return kinds, {name: ColumnKind(None, "--edge-features off") for name in off}
-    edge_kinds = recognise_columns(parts.edges, roles, options, session.faults, known)
+    edge_kinds = recognise_columns(
+        parts.edges, roles, options, session.faults, known, convert=False
+    )
     for name, column in edge_kinds.items():
         if column.kind is not None and column.kind not in EDGE_KINDS:
             edge_kinds[name] = ColumnKind(None, f"{column.kind} of an edge is no feature of nodes")
@@ -127,9 +129,12 @@ def _plan_edges(
             if roles[name] == "weight":
                 detail = f"{detail}; repeated edges: {rule}" if detail else f"repeated: {rule}"
             plan.add(table.sheet.title, name, roles[name], detail)
-    if parts.whole is not None and parts.edges is not None:
-        for name in parts.edges.names:
-            add_attribute(f"{parts.edges.title}, edges", name)
+    if parts.whole is not None:
+        title = f"{parts.whole.sheet.title}, edges"
+        if parts.weights is not None:
+            plan.add(title, "weight", "weight", f"repeated: {rule}")
+        for name in () if parts.edges is None else parts.edges.names:
+            add_attribute(title, name)
     joined = [] if parts.edges is None or len(parts.tables) < 2 else parts.edges.names
     for name in joined:
         if not any(name in table.sheet.names for table in parts.tables) and parts.edges is not None:
@@ -152,8 +157,8 @@ def _plan_nodes(
         else:
             plan.add(sheet.title, name, NOT_USED, f"the labels are {node_labels.source}")
     if parts.whole is not None:
-        for name in parts.whole.unread:
-            plan.add(sheet.title, name, NOT_USED, "it is no number, text, date or vector")
+        for name, reason in parts.whole.unread.items():
+            plan.add(sheet.title, name, NOT_USED, reason)
 
 
 def plan_columns(

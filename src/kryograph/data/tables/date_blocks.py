@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from kryograph.data.tables.dates import parse_dates
 from kryograph.data.tables.empty_cells import (
     empty_notes,
     mark_empty,
@@ -24,10 +22,8 @@ from kryograph.data.tables.feature_blocks import (
     parse_names,
 )
 from kryograph.data.tables.node_table import NodeTable
-from kryograph.data.tables.sheet import Floats, NumberColumn, RowNumbers, Sheet
-from kryograph.errors import UsageError
+from kryograph.data.tables.sheet import Floats, RowNumbers, Sheet
 from kryograph.graph import Features
-from kryograph.text import quoted
 
 PARTS = ("days", "month, sin", "month, cos", "weekday, sin", "weekday, cos")
 """Features of a date: days since the median, and points on the circles of months and weekdays."""
@@ -38,15 +34,7 @@ MOST_SPREADS = 5.0
 NORMAL_QUARTILES = 1.349
 """Distance between the quartiles of a normal distribution, in standard deviations."""
 
-ISO_DATE = (
-    r"^\d{4}(-?\d{2}(-?\d{2})?)?$|"
-    r"^\d{4}-\d{2}-\d{2}[T ]\d{2}(:\d{2}(:\d{2}([.,]\d+)?)?)?( ?(Z|[+-]\d{2}(:?\d{2})?))?$"
-)
-"""Spellings of a date that are read, as a regular expression: year, month and day with or without
-hyphens, the time and the time zone. A year alone is its first day, a month alone as well."""
-
-_ZONE = r"[T ]\d{2}[\d:.,]* ?(Z|[+-]\d{2}(:?\d{2})?)$"
-_UNITS_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -110,76 +98,9 @@ class Dates(FeatureBlock):
 
 
 def read_days(sheet: Sheet, name: str) -> Floats:
-    """Read a column of dates in days since 1970-01-01, UTC; NaN where a cell is empty.
-
-    A date without a time zone counts as one of UTC.
-    """
-    column = sheet.columns[name]
-    kind = None if isinstance(column, NumberColumn) else column.type
-    if kind is not None and pa.types.is_date(kind):
-        return _days(column.cast(pa.timestamp("ms")))
-    if kind is not None and pa.types.is_timestamp(kind):
-        return _days(column)
-    if kind is not None and pa.types.is_nested(kind):
-        raise UsageError(f"{sheet.path}, column {quoted(name)}: it holds {kind}, not dates.")
-    cells = sheet.keys(name)
-    filled = pc.not_equal(cells, "")
-    spelled = pc.match_substring_regex(cells, ISO_DATE)
-    bad = pc.index(pc.and_(filled, pc.invert(spelled)), True).as_py()
-    if bad >= 0:
-        raise _not_a_date(sheet, bad, name)
-    cells = pc.if_else(filled, cells, None)
-    try:
-        return _parse_days(cells)
-    except pa.ArrowInvalid:  # such as the 30th of February
-        raise _not_a_date(sheet, _first_impossible(cells), name) from None
-
-
-def _parse_days(cells: Any) -> Floats:
-    """Parse dates that are spelled like `ISO_DATE`; raises ArrowInvalid if there is no such day."""
-    with suppress(pa.ArrowInvalid):  # most columns are spelled as Arrow reads them
-        return _days(cells.cast(pa.timestamp("s")))
-    zoned = pc.match_substring_regex(cells, _ZONE)
-    for pattern, spelling in (  # month and day, no parts of a second
-        (r"^(\d{4})(\d{2})(\d{2})$", r"\1-\2-\3"),
-        (r"^(\d{4})$", r"\1-01-01"),
-        (r"^(\d{4})-?(\d{2})$", r"\1-\2-01"),
-        (r"[.,]\d+", ""),
-        (r" (Z|[+-])", r"\1"),
-    ):
-        cells = pc.replace_substring_regex(cells, pattern, spelling)
-    days = _days(pc.if_else(zoned, None, cells).cast(pa.timestamp("s")))
-    if pc.any(zoned).as_py():
-        with_zone = _days(pc.if_else(zoned, cells, None).cast(pa.timestamp("s", "UTC")))
-        days = np.where(np.isnan(days), with_zone, days)
-    return days
-
-
-def _days(column: Any) -> Floats:
-    """Convert an Arrow array of timestamps to days since 1970-01-01, NaN where it is null."""
-    units = _UNITS_PER_DAY[column.type.unit]
-    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.float64) / units
-
-
-def _first_impossible(cells: Any) -> int:
-    """Find the first cell that `_parse_days` refuses, by bisection."""
-    parsed, refused = 0, len(cells)
-    while refused - parsed > 1:
-        middle = (parsed + refused) // 2
-        try:
-            _parse_days(cells.slice(parsed, middle - parsed))
-            parsed = middle
-        except pa.ArrowInvalid:
-            refused = middle
-    return parsed
-
-
-def _not_a_date(sheet: Sheet, row: int, name: str) -> UsageError:
-    cell = quoted(sheet.text(name)[row].as_py())
-    what = (
-        f"{cell} is not a date such as 2024-12-31 (ISO 8601); leave the cell empty if it is unknown"
-    )
-    return sheet.fault(row, name, what)
+    """Read a column of dates in days since 1970-01-01, UTC; NaN where a cell is empty."""
+    ticks = parse_dates(sheet, name).cast(pa.int64()).to_numpy()
+    return np.asarray(ticks, dtype=np.float64) / _MICROSECONDS_PER_DAY
 
 
 def _points(days: Floats) -> Floats:

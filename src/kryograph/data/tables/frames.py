@@ -104,6 +104,11 @@ def _of_mapping(value: Mapping[Any, Any], name: str) -> Any:
     """Convert a dictionary of arrays or lists; a matrix becomes a column of vectors."""
     columns = {}
     for key, cells in value.items():
+        if isinstance(cells, str | bytes) or not hasattr(cells, "__len__"):
+            raise UsageError(
+                f"The {name} are a dictionary, whose column {quoted(key)} is no list or array; "
+                f"a dictionary has columns: {{'id': ['ann', 'bob'], 'topic': ['art', 'law']}}."
+            )
         try:
             array = np.asarray(cells) if hasattr(cells, "ndim") else None
             if array is not None and array.ndim == 2:
@@ -111,13 +116,9 @@ def _of_mapping(value: Mapping[Any, Any], name: str) -> Any:
                 columns[str(key)] = pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
             elif isinstance(cells, pa.ChunkedArray):
                 columns[str(key)] = cells
-            else:
-                columns[str(key)] = pa.array(cells)
+            else:  # NaN among objects, as pandas writes it, is an empty cell
+                columns[str(key)] = pa.array(cells, from_pandas=array is not None)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            if isinstance(cells, str) or not hasattr(cells, "__len__"):
-                raise UsageError(
-                    f"The {name} are a dictionary, whose column {quoted(key)} is no list or array."
-                ) from error
             raise _mixed(list(cells), key, name) from error
     lengths = {key: len(column) for key, column in columns.items()}
     if len(set(lengths.values())) > 1:

@@ -48,11 +48,13 @@ def recognise_columns(
     options: TableOptions,
     faults: Faults,
     known: Mapping[str, str] | None = None,
+    *,
+    convert: bool = True,
 ) -> dict[str, ColumnKind]:
     """Recognise all columns of a table that are not `taken`; faults are collected.
 
-    Columns of dates and of vectors are converted in the sheet. `known` has the kinds that a model
-    knows; with it, other columns are not used.
+    `known` has the kinds that a model knows; with it, other columns are not used. See `recognise`
+    for `convert`.
     """
     columns = {}
     named = {name: kind for kind, names in options.kinds.items() for name in names}
@@ -67,16 +69,23 @@ def recognise_columns(
             kind = named.get(name) if known is None else known[name]
             columns[name] = ColumnKind(None, "see the fault")
             with faults.collected(sheet.title):
-                columns[name] = recognise(sheet, name, kind, options.date_orders.get(name))
+                order = options.date_orders.get(name)
+                columns[name] = recognise(sheet, name, kind, order, convert=convert)
     return columns
 
 
 def recognise(
-    sheet: Sheet, name: str, kind: str | None = None, date_order: str | None = None
+    sheet: Sheet,
+    name: str,
+    kind: str | None = None,
+    date_order: str | None = None,
+    *,
+    convert: bool = True,
 ) -> ColumnKind:
     """Recognise the kind of a column, or check that it is of the named `kind`.
 
-    Columns of dates and of vectors are converted in the sheet.
+    Columns of dates and of vectors are converted in the sheet, unless `convert` is false because
+    such columns are not used: then their faults do not matter.
     """
     if kind is None and date_order is None:
         empty = _empty(sheet, name)
@@ -87,11 +96,11 @@ def recognise(
         if _is_list_of_rows(sheet, name):
             return ColumnKind(None, "it only names the rows")
     if kind == "date" or (kind is None and is_dates(sheet, name)):
-        convert_dates(sheet, name, date_order)
+        if convert:
+            convert_dates(sheet, name, date_order)
         return ColumnKind("date", _count_empty(sheet, name))
     if kind == "vector" or (kind is None and is_vectors(sheet, name)):
-        length = convert_vectors(sheet, name)
-        return ColumnKind("vector", f"{length:,} numbers")
+        return ColumnKind("vector", f"{convert_vectors(sheet, name):,} numbers" if convert else "")
     if kind == "boolean" or (kind is None and _is_boolean(sheet, name)):
         return ColumnKind("boolean", _count_empty(sheet, name))
     if kind == "number" or (kind is None and not _has_other_type(sheet, name)):
@@ -99,7 +108,9 @@ def recognise(
         if numbers is not None:
             return ColumnKind("number", _count_empty(sheet, name))
     if kind is None and is_ambiguous(sheet, name):
-        raise ambiguity(sheet, name)
+        if convert:
+            raise ambiguity(sheet, name)
+        return ColumnKind("date")
     return _words(sheet, name, kind)
 
 

@@ -19,10 +19,10 @@ from kryograph.data.tables.node_table import distinct, too_many
 from kryograph.data.tables.options import TableOptions
 from kryograph.data.tables.overlap import can_be_ids, share_of_ids
 from kryograph.data.tables.roles import ID, LABEL, by_name, is_id_name, plain
-from kryograph.data.tables.sheet import Sheet, text_column, whole_keys
+from kryograph.data.tables.sheet import NUMBER_SPELLING, Sheet, text_column, whole_keys
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Indices
-from kryograph.text import plural, quoted
+from kryograph.text import plural, quoted, quoted_list
 
 NOT_KNOWN = {"na", "n/a", "nan", "null", "none", "?", "-", "unknown", "unlabeled", "unlabelled"} | {
     *("-1", "missing", "tbd", "todo", "undefined", "not known", "nil")
@@ -68,9 +68,15 @@ def read_labels(sheet: Sheet, column: str, options: TableOptions) -> Labels:
     names = distinct(sheet, column, most + len(options.unknown_label))
     classes = tuple(name for name in names or () if name not in options.unknown_label)
     if names is None or len(classes) > most:
+        advice = "is this the column of labels?"
+        if pc.all(pc.match_substring_regex(sheet.text(column), rf"^$|{NUMBER_SPELLING}")).as_py():
+            advice = (
+                "labels are classes, not numbers: write ranges such as 'low' and 'high', or name "
+                "another column."
+            )
         raise UsageError(
             f"{sheet.path}, column {quoted(column)}: more than {most:,} different values, too "
-            "many for classes; is it the column of labels?"
+            f"many for classes; {advice}"
         )
     with suppress(ValueError):  # names that are not numbers are sorted already
         classes = tuple(sorted(classes, key=int))
@@ -115,7 +121,10 @@ def label_columns(sheet: Sheet, options: TableOptions, id: str | None, ids: Any)
     if label is None and options.label is not None:
         sheet.require(options.label, " of labels")
     if label is None:
-        raise UsageError(f"Which column of {sheet.path} has the labels? Say --label NAME.")
+        raise UsageError(
+            f"Which column of {sheet.path} has the labels? Say --label NAME. Its columns are: "
+            f"{quoted_list(rest[:12])}{', …' if len(rest) > 12 else ''}."
+        )
     return LabelColumns(best, label)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +86,13 @@ def _add_repeated(sheet: Sheet, id: str, keys: Any, ids: Any, faults: Faults) ->
     row = bad[0]
     before = first[ids[row].as_py()]
     place = sheet.place(before)
-    what = f"the node id {quoted(keys[row].as_py())} occurs twice, first on {place}"
+    name = keys[row].as_py()
+    what = f"the node id {quoted(name)} occurs twice, first on {place}; keep one row of each node"
+    if re.fullmatch(r"[+-]?\d+\.\d+[eE]\+?\d+", name):
+        what = (
+            f"the node id {quoted(name)} occurs twice, first on {place}; it looks like a number "
+            "that a spreadsheet rounded: export the column as text"
+        )
     if keys[row].as_py() != keys[before].as_py():
         what = (
             f"--id-pad strip makes one id of {quoted(keys[before].as_py())}, on {place}, and "
@@ -141,7 +148,8 @@ def absent_nodes(
         start = f"All {plural(bad.size, noun)} of {sheet.path} {does} in {nodes.title}."
         if sheet.rows == 1:
             start = f"The only {noun} of {sheet.path} {does} in {nodes.title}."
-        start += f" {sheet.place(row).capitalize()} names {quoted(cells[at][row].as_py())}."
+        place = f"{sheet.place(row).capitalize()}, column {quoted(columns[at])},"
+        start += f" {place} names {quoted(cells[at][row].as_py())}."
     else:
         more = f" ({plural(bad.size - 1, f'more {noun}')} like this)" if bad.size > 1 else ""
         what = f"there is no node {quoted(cells[at][row].as_py())} in {nodes.title}"

@@ -81,7 +81,8 @@ def from_networkx_graph(graph: Any, path: Path | str) -> RawGraph:
             return f"edge {quoted(edges[row][0])} – {quoted(edges[row][1])}"
 
         edge_sheet = Sheet(path, edge_cells, len(edges), edge_place)
-    return RawGraph(ids, pairs.T, weights, sheet, edges=edge_sheet, unread=(*unread, *edge_unread))
+    left_out = dict.fromkeys((*unread, *edge_unread), "it is no number, text, date or vector")
+    return RawGraph(ids, pairs.T, weights, sheet, edges=edge_sheet, unread=left_out)
 
 
 def _weight(u: object, v: object, data: Mapping[str, Any], path: Path | str) -> float:

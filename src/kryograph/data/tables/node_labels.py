@@ -112,7 +112,12 @@ def _read_table(sheet: Sheet, parts: GraphParts, session: Session, result: NodeL
     result.column, result.sheet = columns.label, table
     result.source = f"column {quoted(columns.label)} of {sheet.path}"
     uses = {columns.id: "id", columns.label: "label"}
-    result.lines = [PlanLine(sheet.title, n, uses.get(n, NOT_USED)) for n in sheet.names]
+    result.lines = [
+        PlanLine(sheet.title, name, uses[name])
+        if name in uses
+        else PlanLine(sheet.title, name, NOT_USED, "only ids and labels are read here")
+        for name in sheet.names
+    ]
 
 
 def _label_column(parts: GraphParts, session: Session) -> str | None:

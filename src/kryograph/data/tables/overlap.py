@@ -32,6 +32,10 @@ SAMPLE_ROWS_OF_EDGES = 1000
 """Number of edges whose cells are looked up among the ids."""
 MOST_ID_COLUMNS = 50
 """Number of columns without a well-known name that are tried as ids."""
+FEWEST_ROWS = 20
+"""In a table with fewer rows all values of a column may differ by chance."""
+MOST_SCALE_VALUES = 12
+"""Number of different values of a scale such as that of ratings."""
 ENOUGH = 0.5
 """Share of the values of a column that must be ids of nodes if it is an end of the edges."""
 
@@ -123,9 +127,14 @@ def _ends(
     if ids is not None:
         shares = {name: share_of_ids(_sample(sheet, name), ids) for name in usable}
     likely = [name for name in usable if shares.get(name, 0) >= ENOUGH]
+    if len(usable) > 2 and named is None:
+        likely = [name for name in likely if not _is_scale(_sample(sheet, name))]
     if named is not None and (not likely or any(name in likely for name in named)):
         return named, BY_NAME
     fixed = [name for name in (options.source, options.target) if name is not None]
+    pair = () if fixed else _id_names(sheet, usable)
+    if len(pair) == 2 and (ids is None or any(name in likely for name in pair)):
+        return (pair[0], pair[1]), BY_NAME
     others = [name for name in likely if name not in fixed]
     others.sort(key=lambda name: -shares[name])
     best = sorted(others[: 2 - len(fixed)], key=names.index)
@@ -141,6 +150,22 @@ def _ends(
     if options.target is not None:
         return (best[0], options.target), reason
     return (best[0], best[1]), reason
+
+
+def _id_names(sheet: Sheet, names: Sequence[str]) -> list[str]:
+    """Columns whose names say that they hold ids, such as "user_id", and not those of the rows."""
+    columns = [name for name in names if is_id_name(name)]
+    if sheet.rows < FEWEST_ROWS:
+        return columns
+    cells = {name: _sample(sheet, name) for name in columns}
+    return [name for name in columns if pc.count_distinct(cells[name]).as_py() < len(cells[name])]
+
+
+def _is_scale(cells: Any) -> bool:
+    """Whether many cells hold few small numbers, such as ratings, which are ids by chance only."""
+    values = pc.unique(cells)
+    small = pc.all(pc.match_substring_regex(values, r"^\d{1,2}$")).as_py()
+    return len(values) <= MOST_SCALE_VALUES and len(cells) >= 10 * len(values) and bool(small)
 
 
 def _named_ends(names: Sequence[str], options: TableOptions) -> tuple[str, str] | None:

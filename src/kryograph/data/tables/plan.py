@@ -22,6 +22,10 @@ MOST_ALIKE = 5
 """More neighbouring columns than this that are used alike are printed on one line."""
 
 
+MOST_LINES = 40
+"""In a table with more lines than this, columns that stand apart share lines too."""
+
+
 @dataclass(frozen=True)
 class PlanLine:
     """Use of one column of a table, or the reason why it has none."""
@@ -59,20 +63,36 @@ class Plan:
         return [asdict(line) for line in self.lines]
 
     def __str__(self) -> str:
-        """Lines of text; many neighbouring columns that are used alike share one."""
+        """Lines of text; many neighbouring columns that are used alike share one.
+
+        Of a table with more than `MOST_LINES` such lines, all columns with the same use share one.
+        """
         rows: list[tuple[str, str]] = []
-        for (table, use, detail), group in itertools.groupby(
-            self.lines, lambda line: (line.table, line.use, line.detail)
-        ):
-            alike, table = list(group), _shown(table)
-            if len(alike) <= MOST_ALIKE:
-                rows += [(table, str(line)) for line in alike]
-                continue
-            span = f"{_shown(alike[0].column)} … {_shown(alike[-1].column)}"
-            detail = f", each {detail}" if detail else ""
-            rows.append((table, f"{span} -> {use} ({len(alike):,} columns{detail})"))
+        for table in self.tables:
+            lines = [line for line in self.lines if line.table == table]
+            groups = [
+                list(group)
+                for _, group in itertools.groupby(lines, lambda line: (line.use, line.detail))
+            ]
+            if sum(len(g) if len(g) <= MOST_ALIKE else 1 for g in groups) > MOST_LINES:
+                by_use: dict[tuple[str, str], list[PlanLine]] = {}
+                for line in lines:
+                    reason = line.detail if line.use == NOT_USED else ""
+                    by_use.setdefault((line.use, reason), []).append(line)
+                groups = list(by_use.values())
+            rows += [(_shown(table), text) for group in groups for text in _group_lines(group)]
         width = max((len(table) for table, _ in rows), default=0)
         return "\n".join(f"{table:{width}}  {line}" for table, line in rows)
+
+
+def _group_lines(alike: list[PlanLine]) -> list[str]:
+    """Lines of columns with the same use: one for each, or a common one if they are many."""
+    if len(alike) <= MOST_ALIKE:
+        return [str(line) for line in alike]
+    details = {line.detail for line in alike}
+    detail = f", each {alike[0].detail}" if details != {""} and len(details) == 1 else ""
+    span = f"{_shown(alike[0].column)} … {_shown(alike[-1].column)}"
+    return [f"{span} -> {alike[0].use} ({len(alike):,} columns{detail})"]
 
 
 def _shown(name: str) -> str:

@@ -7,16 +7,22 @@ from typing import Any
 import numpy as np
 
 from kryograph.data.tables.npz import feature_columns
-from kryograph.data.tables.sheet import Floats, Mask, RawGraph, Sheet, text_column
+from kryograph.data.tables.sheet import (
+    Floats,
+    Mask,
+    NumberColumn,
+    RawGraph,
+    Sheet,
+    text_column,
+)
 from kryograph.errors import UsageError
 
-_READ = {
-    *("x", "edge_index", "edge_weight", "y", "train_mask", "val_mask", "test_mask", "num_nodes"),
-}
+_READ = ("x", "y", "train_mask", "edge_index", "edge_weight", "edge_attr")
+_KNOWN = {*_READ, "val_mask", "test_mask", "num_nodes"}
 
 
 def from_pyg_data(data: Any, title: str) -> RawGraph:
-    """Convert `x`, `edge_index`, `edge_weight` and `y`.
+    """Convert `x`, `edge_index`, `edge_weight`, `edge_attr` and `y`.
 
     Known labels are those of `train_mask` if there is one, else those that are not negative.
     Labels outside the training mask are not read.
@@ -39,7 +45,7 @@ def from_pyg_data(data: Any, title: str) -> RawGraph:
     if getattr(data, "y", None) is not None:
         label = "y"
         columns[label] = text_column(_labels(_array(data.y), known, n, title))
-    unread = [name for name in data.to_dict() if name not in _READ]
+    reason = f"only {', '.join(_READ)} are read"
     return RawGraph(
         ids=tuple(map(str, range(n))),
         pairs=pairs,
@@ -47,7 +53,8 @@ def from_pyg_data(data: Any, title: str) -> RawGraph:
         sheet=Sheet(title, columns, n, lambda row: f"node {row}"),
         label=label,
         known=known,
-        unread=tuple(unread),
+        edges=_edge_attributes(data, pairs, title),
+        unread={name: reason for name in data.to_dict() if name not in _KNOWN},
     )
 
 
@@ -87,6 +94,22 @@ def _weights(weights: Any, edges: int, title: str) -> Floats:
     if array.size != edges:
         raise UsageError(f"The {title}: {edges:,} edges, but {array.size:,} weights.")
     return array
+
+
+def _edge_attributes(data: Any, pairs: Any, title: str) -> Sheet | None:
+    """Columns of `edge_attr`, called "edge_attr[0]" and so on; None if there is none."""
+    if getattr(data, "edge_attr", None) is None:
+        return None
+    edges = pairs.shape[1]
+    values = _array(data.edge_attr).astype(np.float64)
+    if len(values) != edges:
+        raise UsageError(f"The {title}: {edges:,} edges, but {len(values):,} rows of edge_attr.")
+    values = values.reshape(edges, -1)
+    columns = {
+        f"edge_attr[{at}]": NumberColumn.from_dense(values[:, at]) for at in range(values.shape[1])
+    }
+    ends = pairs.T.tolist()
+    return Sheet(title, columns, edges, lambda row: f"edge {ends[row][0]} – {ends[row][1]}")
 
 
 def _array(tensor: Any) -> Any:

@@ -30,7 +30,8 @@ from kryograph.data.tables.node_table import NodeTable
 from kryograph.data.tables.number_blocks import Booleans, Counts, Numbers
 from kryograph.data.tables.options import Reading
 from kryograph.data.tables.sheet import NumberColumn, Sheet
-from kryograph.data.tables.vector_blocks import Vectors, is_vector
+from kryograph.data.tables.vector_blocks import Vectors
+from kryograph.data.tables.vectors import is_vector
 from kryograph.data.tables.word_blocks import Categories, Identity, Text
 from kryograph.errors import UsageError
 from kryograph.features import ROW_LENGTH

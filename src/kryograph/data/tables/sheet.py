@@ -11,7 +11,7 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,9 +37,10 @@ its other cells are errors."""
 LARGEST_WHOLE = 1e100
 """Means and squares of larger numbers would overflow."""
 
+NUMBER_SPELLING = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)$"
+"""Text that is meant as a number; those without a use (nan, inf) are refused by name."""
+
 _NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-# Text that is meant as a number; those without a use (nan, inf) are refused by name.
-_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)$"
 _COMMA = r"(?i)^([+-]?\d*),(\d+(?:e[+-]?\d+)?)$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
 
@@ -185,10 +186,12 @@ class Sheet:
             pass  # some cell is not a number; which one, and whether it should be, is seen below
         # The first rows are enough to say no to most columns.
         some = cells.slice(0, math.ceil(1.1 * (1 - NUMERIC_SHARE) * len(cells)))
-        words = _count(pc.not_equal(some, "")) - _count(pc.match_substring_regex(some, _NUMBER))
+        words = _count(pc.not_equal(some, "")) - _count(
+            pc.match_substring_regex(some, NUMBER_SPELLING)
+        )
         if not required and words > (1 - NUMERIC_SHARE) * len(cells):
             return None
-        numeric = pc.match_substring_regex(cells, _NUMBER)
+        numeric = pc.match_substring_regex(cells, NUMBER_SPELLING)
         if not required and _count(numeric) < NUMERIC_SHARE * _count(filled):
             return None
         bad = np.flatnonzero(np.asarray(pc.and_(filled, pc.invert(numeric))))
@@ -321,6 +324,6 @@ class RawGraph:
     """Training nodes, N; None if the file does not say. Other labels are not for training."""
     edges: Sheet | None = None
     """Attributes of the edges, a row for each edge; None if there are none."""
-    unread: tuple[str, ...] = ()
-    """Names of what the file has beyond that."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Names of what the file has beyond that, each with the reason why it is not read."""
     notes: tuple[str, ...] = ()
