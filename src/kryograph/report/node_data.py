@@ -60,17 +60,17 @@ def node_data(
         "names": [
             shortened(names[i], MAX_NODE_NAME_LENGTH) if names else str(i) for i in nodes.tolist()
         ],
-        "positions": _packed(_on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
-        "given": _packed(labelled.given_labels[nodes] % 2**16),
-        "predicted": _packed(probabilities.argmax(axis=1)),
-        "probability": _packed(np.round(probabilities.max(axis=1) * 10_000)),
-        "held_out": _packed(answers[nodes] % 2**16),
+        "positions": packed(on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
+        "given": packed(labelled.given_labels[nodes] % 2**16),
+        "predicted": packed(probabilities.argmax(axis=1)),
+        "probability": packed(np.round(probabilities.max(axis=1) * 10_000)),
+        "held_out": packed(answers[nodes] % 2**16),
         "sets": sets,
-        "set": _packed(set_of_node),
+        "set": packed(set_of_node),
     }
 
 
-def _on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Positions from 0 to 65,535; both axes have one scale, and the shorter one is centred."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     span = float((high - low).max()) or 1.0
@@ -91,6 +91,6 @@ def _sets(member: npt.NDArray[np.bool_]) -> tuple[list[list[int] | int], Indices
     return sets, index.reshape(-1)
 
 
-def _packed(values: npt.NDArray[np.generic]) -> str:
+def packed(values: npt.NDArray[np.generic]) -> str:
     """Unsigned 16-bit numbers, low byte first, as base64."""
     return base64.b64encode(np.asarray(values).astype("<u2").tobytes()).decode("ascii")
