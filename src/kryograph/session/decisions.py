@@ -100,13 +100,19 @@ class Decisions:
         return [number for number in numbers if self.labels[number] == UNKNOWN]
 
     def outcomes(self, reason: str) -> list[bool]:
-        """Whether the prediction before each label was right, for nodes displayed for a reason.
+        """Whether the first prediction of each node displayed for a reason was right.
+
+        It was made before the node had a label, and is compared with the label that holds: a slip
+        that was corrected does not count against the model.
 
         Args:
             reason: "check" for random nodes, "suggested" for those that were suggested.
         """
+        first: dict[str, str] = {}
+        for entry in self.active:
+            if entry.op == "label" and entry.reason == reason and entry.predicted:
+                first.setdefault(entry.node, entry.predicted)
         return [
-            entry.predicted == entry.label
-            for entry in self.labelled
-            if entry.reason == reason and entry.predicted
+            predicted == self.classes[self.labels[self.numbers[node]]]
+            for node, predicted in first.items()
         ]

@@ -130,11 +130,7 @@ class LabellingSession:
             elif answer.op == "class":
                 self.prediction = self._predict()
                 return  # the same node stays on the page
-            if entry.op == "undo":
-                taken = next(one for one in self.journal.entries if one.seq == entry.of)
-                self.question = question_again(taken, self.decisions.numbers[taken.node])
-            else:
-                self.question = self._next()
+            self.question = self._next()
             self._refit()
 
     def pick(self, node: str) -> None:
@@ -236,13 +232,18 @@ class LabellingSession:
         return self.model.predict(self.decisions.labels, len(self.decisions.classes))
 
     def _next(self) -> Question:
+        """Choose the next node; the same one after the server was started again."""
+        steps = [entry for entry in self.journal.entries if entry.op != "class"]
+        if steps and steps[-1].op == "undo":
+            taken = next(entry for entry in steps if entry.seq == steps[-1].of)
+            return question_again(taken, self.decisions.numbers[taken.node])
         return next_question(
             self.subject.graph,
             self.decisions,
             self.prediction,
             checks=self.checks,
             seed=self.seed,
-            step=len(self.journal.entries),
+            step=len(steps),
         )
 
     def _fit_request(self, folder: Path | None = None) -> FitRequest:
@@ -251,8 +252,13 @@ class LabellingSession:
         return FitRequest(self.decisions.labels.copy(), classes, version, folder)
 
     def _refit(self) -> None:
-        """Fit the full model again, if that is to be done by itself."""
-        if self.automatic and self.background is not None and self.prediction.pool is not None:
+        """Fit the full model again, if that is to be done by itself.
+
+        It holds labels out, so that it needs two labels of a class.
+        """
+        labels = self.decisions.labels
+        enough = np.bincount(labels[labels != UNKNOWN], minlength=1).max() > 1
+        if self.automatic and self.background is not None and self.prediction.pool and enough:
             self.background.fit(self._fit_request())
 
     def _take_map(self, positions: Positions) -> None:

@@ -220,7 +220,7 @@
       (counts.skipped ? `, ${count(counts.skipped)} skipped` : "");
     document.title = item ? `${item.node} – label nodes` : "Label nodes";
     $("name").textContent = item ? item.node : "All nodes have a label.";
-    $("why").textContent = item ? item.why : "";
+    $("why").textContent = item ? item.why.charAt(0).toUpperCase() + item.why.slice(1) : "";
     $("fields").replaceChildren(...(item ? item.fields : []).flatMap(([name, value]) =>
       [element("dt", {}, name), element("dd", value.length > 80 ? { class: "long" } : {}, value)]));
     $("skip").disabled = !item;
@@ -319,7 +319,7 @@
     const { full } = state, parts = [];
     if (full.accuracy) parts.push(`${percent(full.accuracy[0])} on held-out labels (${percent(full.accuracy[1])} to ${percent(full.accuracy[2])}).`);
     if (full.behind !== null) parts.push(full.behind ? `${plural(full.behind, "label")} behind.` : "It knows all labels.");
-    if (full.error) parts.push(full.error);
+    if (full.error && !full.busy) parts.push(full.error);
     if (full.busy) parts.push("It is being fitted …");
     if (full.folder) parts.push(`Written to ${full.folder}.`);
     $("full").textContent = parts.join(" ") || (full.automatic ? "It is fitted in the background once two classes have labels." : "It is fitted when you say so.");
