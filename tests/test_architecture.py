@@ -33,6 +33,7 @@ ORDER = [
     {"estimator", "testing", "labelling", "runs"},
     {"experiments"},
     {"tuning", "report"},
+    {"session"},
     {"figures", "bench"},
     {"cli"},
     {"__main__"},

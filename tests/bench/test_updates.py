@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kryograph.bench import updates
 from kryograph.bench.fit import FitCase
 from kryograph.bench.updates import FIRST_LABELS, Answering, measure_updates
 from kryograph.systems.pool import PoolSettings, PoolSystem

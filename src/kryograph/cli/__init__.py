@@ -25,6 +25,7 @@ from kryograph.cli import (
     explain,
     figures,
     fit,
+    label,
     lists,
     options,
     reproduce,
@@ -42,6 +43,10 @@ COMMANDS: dict[str, tuple[Command | typer.Typer, str]] = {
     "explain": (explain.explain, "run ann"),
     "predict": (fit.predict, "run/model --edges e.csv --nodes n.csv --out new.csv"),
     "suggest": (fit.suggest, "run --count 5"),
+    "label": (
+        label.label,
+        "--edges edges.csv --nodes nodes.csv --label topic --session s",
+    ),
     "demo": (train.demo, ""),
     "train": (train.train_system, "--dataset citeseer --label-rate 1% --seeds 10"),
     "tune": (tune.tune, "truncated-krylov --label-rate 1% --timeout 30m"),

@@ -170,8 +170,13 @@ def read(
     flags: TableFlags,
     stage: Callable[[str, float], None],
     columns: recipe.Recipe | None = None,
+    *,
+    keep_sheet: bool = False,
 ) -> tables.Tables:
-    """Read the tables and print the plan, also if there are faults; the faults are raised."""
+    """Read the tables and print the plan, also if there are faults; the faults are raised.
+
+    With `keep_sheet` the cells of the table of nodes are kept.
+    """
     try:
         result = tables.read_tables(
             flags.edges,
@@ -179,6 +184,7 @@ def read(
             flags.labels,
             options=flags.options(),
             columns=columns,
+            keep_sheet=keep_sheet,
             progress=lambda name, share: stage(f"reading {name}", share),
         )
     except tables.TableFaults as faults:
@@ -189,8 +195,11 @@ def read(
     return result
 
 
-def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command with the parameter `flags: TableFlags` the options of `TableFlags`."""
+def takes_tables(command: Callable[..., None], *, edges_needed: bool = True) -> Callable[..., None]:
+    """Give a command with the parameter `flags: TableFlags` the options of `TableFlags`.
+
+    Without `edges_needed` the command can do without tables; then `flags.edges` may be empty.
+    """
     names = [part.name for part in fields(TableFlags)]
     hints = get_type_hints(TableFlags, include_extras=True)
 
@@ -201,11 +210,12 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
 
     own = inspect.signature(command, eval_str=True).parameters.values()
     keyword = inspect.Parameter.KEYWORD_ONLY
+    absent = inspect.Parameter.empty if edges_needed else None
     parameters = [
         inspect.Parameter(
             part.name,
             keyword,
-            default=inspect.Parameter.empty if part.default is MISSING else part.default,
+            default=part.default if part.default is not MISSING else absent,
             annotation=hints[part.name],
         )
         for part in fields(TableFlags)

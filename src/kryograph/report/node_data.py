@@ -71,19 +71,19 @@ def node_data(
             shortened(names[i], MAX_NODE_NAME_LENGTH) if names else str(i) for i in nodes.tolist()
         ],
         "longest_name": MAX_NODE_NAME_LENGTH,
-        "positions": _packed(_on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
-        "given": _packed(labelled.given_labels[nodes] % 2**16),
-        "predicted": _packed(order[:, 0]),
-        "probability": _packed(shares[:, 0]),
-        "others": _packed(order[:, 1:].ravel()),
-        "others_probability": _packed(shares[:, 1:].ravel()),
-        "held_out": _packed(answers[nodes] % 2**16),
+        "positions": packed(on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
+        "given": packed(labelled.given_labels[nodes] % 2**16),
+        "predicted": packed(order[:, 0]),
+        "probability": packed(shares[:, 0]),
+        "others": packed(order[:, 1:].ravel()),
+        "others_probability": packed(shares[:, 1:].ravel()),
+        "held_out": packed(answers[nodes] % 2**16),
         "sets": sets,
-        "set": _packed(set_of_node),
+        "set": packed(set_of_node),
         "positive": positive,
         "rank": None
         if positive is None
-        else _packed(node_ranks(labelled.probabilities[:, positive])[nodes], "<u4"),
+        else packed(node_ranks(labelled.probabilities[:, positive])[nodes], "<u4"),
         **_neighbours(labelled, nodes),
     }
 
@@ -104,14 +104,14 @@ def _neighbours(labelled: LabelledGraph, nodes: Indices) -> dict[str, str | None
     counts = np.bincount(rows[kept], minlength=len(nodes))
     weighted = np.ptp(adjacency.data) > 0 if adjacency.nnz else False
     return {
-        "degree": _packed(np.diff(adjacency.indptr)[nodes], "<u4"),
-        "starts": _packed(np.concatenate([[0], np.cumsum(counts)]), "<u4"),
-        "neighbours": _packed(edges.col[order][kept]),
-        "weights": _packed(edges.data[order][kept], "<f4") if weighted else None,
+        "degree": packed(np.diff(adjacency.indptr)[nodes], "<u4"),
+        "starts": packed(np.concatenate([[0], np.cumsum(counts)]), "<u4"),
+        "neighbours": packed(edges.col[order][kept]),
+        "weights": packed(edges.data[order][kept], "<f4") if weighted else None,
     }
 
 
-def _on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Positions from 0 to 65,535; both axes have one scale, and the shorter one is centred."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     span = float((high - low).max()) or 1.0
@@ -132,6 +132,6 @@ def _sets(member: npt.NDArray[np.bool_]) -> tuple[list[list[int] | int], Indices
     return sets, index.reshape(-1)
 
 
-def _packed(values: npt.NDArray[np.generic], kind: str = "<u2") -> str:
+def packed(values: npt.NDArray[np.generic], kind: str = "<u2") -> str:
     """Numbers as base64, low byte first; `kind` is a type of NumPy."""
     return base64.b64encode(np.asarray(values).astype(kind).tobytes()).decode("ascii")

@@ -45,6 +45,8 @@ class Tables:
     plan: Plan
     """What became of every column of every table."""
     masks: SplitMasks | None = None
+    sheet: Sheet | None = None
+    """Table of the nodes, a row for each node; None unless it is to be kept."""
 
 
 def read_tables(
@@ -55,6 +57,7 @@ def read_tables(
     options: TableOptions | None = None,
     columns: Recipe | None = None,
     as_dataset: bool = False,
+    keep_sheet: bool = False,
     progress: OnProgress = ignore_progress,
     **flags: Any,
 ) -> Tables:
@@ -74,6 +77,7 @@ def read_tables(
         as_dataset: Read a data set: if no label is named, the column called 'label', 'class' or the
             like is taken; labels that the file hides from training are read too, and repeated edges
             keep their largest weight.
+        keep_sheet: Keep the cells of the table of nodes, which features are made from.
         progress: Called now and then with a stage and the fraction of it that is done.
         flags: Fields of `TableOptions`, if `options` is None: `label="topic", text=["title"]`.
     """
@@ -100,6 +104,7 @@ def read_tables(
         node_labels.source,
         session.plan,
         None if parts.whole is None else parts.whole.masks,
+        parts.nodes.sheet if keep_sheet else None,
     )
 
 
