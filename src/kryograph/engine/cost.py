@@ -45,8 +45,12 @@ TOO_SHORT = 2e-4
 EFFICIENCY = 0.7
 """The share of the better of both rates that kernels of usual shapes reach."""
 
-SPARSE_LAUNCHES = 8
+SPARSE_LAUNCHES = 3
 """Starting a sparse product, which checks its matrix, takes as long as this many dense kernels."""
+
+CACHE_BYTES, CACHE_SPEEDUP = 8 * 2**20, 4
+"""A dense factor of at most this size stays in the cache, and its rows are gathered so many times
+as fast as a copy of memory (`kryograph bench spmm`)."""
 
 LOOP_LAUNCHES = 80
 """Kernels an epoch that the training loop starts beside the network: loss, checks, accuracies."""
@@ -120,7 +124,9 @@ def gemm_cost(rows: int, inner: int, columns: int) -> Cost:
 
 def spmm_cost(nnz: int, rows: int, columns: int) -> Cost:
     """Cost of a sparse matrix with `nnz` entries times a dense one; each entry gathers a row."""
-    moved = nnz * (4 * columns + 8) + 4 * rows * columns
+    gathered, result = nnz * (4 * columns + 8), 4 * rows * columns
+    # The dense factor is about as large as the result.
+    moved = result + gathered / (CACHE_SPEEDUP if result <= CACHE_BYTES else 1)
     return Cost((Kernel(2.0 * nnz * columns, float(moved), SPARSE_LAUNCHES),))
 
 

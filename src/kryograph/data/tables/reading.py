@@ -21,7 +21,7 @@ from kryograph.data.tables.options import NO_WEIGHT, Reading, TableOptions
 from kryograph.data.tables.parts import GraphParts, match_tables, whole_graph
 from kryograph.data.tables.plan import Plan
 from kryograph.data.tables.recipe import Recipe, learn
-from kryograph.data.tables.sheet import RawGraph, SplitMasks
+from kryograph.data.tables.sheet import RawGraph, Sheet, SplitMasks
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Features, Graph, Indices
 from kryograph.text import OnProgress, ignore_progress, plural, quoted
