@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from kryograph.bench import updates
 from kryograph.bench.fit import FitCase
 from kryograph.bench.updates import FIRST_LABELS, Answering, measure_updates
 from kryograph.systems.pool import PoolSettings, PoolSystem
@@ -24,7 +25,7 @@ def test_answering_has_the_heads_with_a_weight_and_no_trees() -> None:
 
 @pytest.mark.slow
 def test_measure_updates_has_a_row_for_each_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labels, "QUICK_LABEL_NODES", (300,))
+    monkeypatch.setattr(updates, "QUICK_LABEL_NODES", (300,))
     (row,) = measure_updates(quick=True, on_case=print)["graphs"]
     assert (row["nodes"], row["labels"]) == (300, FIRST_LABELS)
     assert 0 < row["answer_seconds"] < row["fit_seconds"]

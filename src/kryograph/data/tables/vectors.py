@@ -58,7 +58,7 @@ def convert_vectors(sheet: Sheet, name: str) -> int:
         mask = pa.array(missing)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), length, mask=mask)
     sheet.columns[name] = pa.chunked_array([lists])
-    return length
+    return int(length)
 
 
 def read_vectors(sheet: Sheet, name: str, width: int | None = None) -> tuple[Floats, RowNumbers]:
