@@ -26,6 +26,7 @@ ARGUMENTS = {
     "suggest": "run",
     "tune": "lp",
     "bench graphs": "--data cora",
+    "bench suggest": "--data cora",
 }
 """Required arguments of the commands that have whole numbers among their options."""
 

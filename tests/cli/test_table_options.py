@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kryograph.cli.fit import fit, predict
+from kryograph.cli.fit import fit_command, predict
 from kryograph.cli.table_options import TableFlags, read, takes_tables
 from kryograph.data.tables.faults import TableFaults
 from kryograph.data.tables.options import CHOICES, TableOptions
@@ -21,7 +21,7 @@ Run = Callable[..., tuple[int, str, str]]
 def test_every_option_of_tables_can_be_given() -> None:
     names = {part.name for part in fields(TableFlags)}
     assert {part.name for part in fields(TableOptions)} <= names
-    for command in (fit, predict):
+    for command in (fit_command, predict):
         parameters = inspect.signature(command).parameters
         assert names <= set(parameters)
         assert "flags" not in parameters

@@ -1,4 +1,4 @@
-"""The Krylov blocks X, LX, …, L^{m-1} X of large graphs against three other libraries.
+"""Krylov blocks of large graphs against three other libraries.
 
 These are SciPy, torch's CSR layout, and the transform `SIGN` of PyTorch Geometric. Graphs are
 random with sixteen neighbours per node, features dense in float32. SciPy and torch get the matrix

@@ -1,4 +1,4 @@
-"""`kryograph fit` from tables to report: processor time, memory, and the share of the map.
+"""`kryograph fit` from tables to page: time, memory, the map.
 
 Each case is a process of its own, as a person starts it; its processor time includes the imports.
 The map is drawn once more in this process, from the saved model. Graphs of 3,000 and 20,000 nodes

@@ -1,4 +1,4 @@
-"""A million nodes from a list of edges to predictions: processor time and memory of each stage.
+"""A million nodes, from a list of edges to predictions.
 
 The graph is random with sixteen neighbours and 64 features per node; the network is truncated
 Krylov of order 12, trained on one node in a hundred. A process of its own measures all stages, so

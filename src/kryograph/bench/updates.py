@@ -1,4 +1,4 @@
-"""Ten more labels for a fitted pool: seconds until all nodes are answered again.
+"""Ten more labels: seconds until all nodes are answered again.
 
 Answering again keeps what does not depend on labels (the basis) and the weights of the members in
 the pool, and solves the closed-form heads with the new labels. Fitting again starts from nothing.

@@ -161,7 +161,7 @@ def bench_suggest(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Accuracy of `fit` after suggested labels, against as many random ones.
+    """Accuracy of `fit` after suggested labels or random ones.
 
     Both begin with the same two labels of each class and are tested on the same nodes, a third of
     the graph, which no rule may choose.

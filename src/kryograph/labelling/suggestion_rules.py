@@ -36,7 +36,7 @@ REPRESENTATION = "hops"
 MOST_COMPARED = 1000
 """Largest number of nodes that are tried, and of nodes that they stand for; more are sampled."""
 
-DIRECTIONS = 64
+RULE_DIRECTIONS = 64
 """Number of directions of the rows that the ridge regression of error reduction sees."""
 
 RIDGE = 0.1
@@ -216,7 +216,7 @@ def _by_error_reduction(situation: Situation, count: int, rng: np.random.Generat
     tried = _sample(situation.nodes, rng, max(2 * MOST_COMPARED, count))
     rows = situation.rows(targets).astype(np.float64)
     _, directions = np.linalg.eigh(rows.T @ rows)
-    directions = directions[:, ::-1][:, :DIRECTIONS]
+    directions = directions[:, ::-1][:, :RULE_DIRECTIONS]
     rows, weights = rows @ directions, situation.doubt[targets]
     spread = (rows * weights[:, None]).T @ rows
     known = situation.rows(situation.labelled) @ directions
