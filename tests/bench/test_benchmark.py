@@ -19,7 +19,7 @@ from kryograph.bench.benchmark import (
     seconds,
 )
 
-NAMES = ["apply", "baselines", "epoch", "growth", "seeds", "spmm"]
+NAMES = ["apply", "baselines", "epoch", "growth", "label", "seeds", "spmm"]
 
 
 def test_benchmark_summaries_are_the_first_lines_of_the_modules() -> None:

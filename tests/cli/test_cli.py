@@ -34,8 +34,8 @@ def test_commands_are_listed_in_the_order_of_use(inside: Inside) -> None:
     out, _ = inside("--help")
     listed = out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
     assert [line.split()[0] for line in listed if line.startswith("  ") and line[2] != " "] == [
-        *("fit", "predict", "suggest", "demo", "train", "tune", "reproduce", "results", "compare"),
-        *("theory", "depth", "systems", "datasets", "data", "bench"),
+        *("fit", "explain", "predict", "suggest", "label", "demo", "train", "tune", "reproduce"),
+        *("results", "compare", "theory", "depth", "systems", "datasets", "data", "bench"),
     ]
     assert {path[0] for path in LEAVES} == COMMANDS.keys()
 
