@@ -24,5 +24,5 @@ def test_answers_of_a_real_server_are_timed(monkeypatch: pytest.MonkeyPatch) -> 
     assert row["map_seconds"] > 0
     if os.path.exists("/proc/self/status"):
         assert 10**7 < row["memory_bytes"] < 4 * 10**9
-        assert bench.peak_bytes(os.getpid()) is not None
-    assert bench.peak_bytes(2**30) is None
+        assert bench.peak_memory(os.getpid()) is not None
+    assert bench.peak_memory(2**30) is None

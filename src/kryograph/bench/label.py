@@ -21,13 +21,14 @@ from typing import Any
 import numpy as np
 
 from kryograph.bench.benchmark import ColumnFormat, OnCase, benchmark
-from kryograph.data.dataset import Dataset
-from kryograph.data.synthetic import synthetic_citations
 from kryograph.errors import KryographError
 from kryograph.text import gigabytes
 
 SIZES, QUICK_SIZES = (3_000, 20_000), (300,)
 FEATURES, NODE_CLASSES = 500, 10
+DEGREE, WITHIN, SIGNAL = 6, 0.6, 0.05
+"""Mean degree, share of edges within a class, and length of the means of the classes."""
+
 ANSWERS = 20
 """Number of answers that are timed, after one for each class."""
 
@@ -53,23 +54,34 @@ def measure_label(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
     rows = []
     for n in QUICK_SIZES if quick else SIZES:
         on_case(f"{n:,} nodes, {FEATURES} features, {NODE_CLASSES} classes")
-        data = synthetic_citations(n, NODE_CLASSES, FEATURES)
         with tempfile.TemporaryDirectory() as folder:
-            rows.append({"nodes": n, **time_answers(data, Path(folder))})
+            rows.append({"nodes": n, **time_answers(n, Path(folder))})
     return {"answers": ANSWERS, "sizes": rows}
 
 
-def time_answers(data: Dataset, folder: Path) -> dict[str, Any]:
-    """Start the command on a graph, answer truthfully, and time the answers."""
-    x, graph = data.graph.features, data.graph
-    adjacency = graph.adjacency.tocoo()
+def write_graph(n: int, path: Path) -> list[int]:
+    """Write a graph whose edges and features depend on the classes; return the classes."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(n) % NODE_CLASSES
+    ends = rng.integers(n, size=(2, DEGREE * n // 2))
+    inside = rng.random(ends.shape[1]) < WITHIN
+    # Nodes of a class are those with its remainder.
+    ends[1, inside] += (ends[0, inside] - ends[1, inside]) % NODE_CLASSES - NODE_CLASSES
+    ends = ends[:, (ends[1] >= 0) & (ends[0] != ends[1])]
+    centres = rng.standard_normal((NODE_CLASSES, FEATURES)).astype(np.float32)
+    noise = rng.standard_normal((n, FEATURES), dtype=np.float32)
     np.savez(
-        folder / "graph.npz",
-        edge_index=np.stack([adjacency.row, adjacency.col]),
-        x=x if isinstance(x, np.ndarray) else x.toarray(),
+        path,
+        edge_index=np.concatenate([ends, ends[::-1]], axis=1),
+        x=SIGNAL * centres[truth] + noise,
     )
+    return truth.tolist()
+
+
+def time_answers(n: int, folder: Path) -> dict[str, Any]:
+    """Start the command on a graph of n nodes, answer truthfully, and time the answers."""
+    truth = write_graph(n, folder / "graph.npz")
     names = [f"class {c}" for c in range(NODE_CLASSES)]
-    truth = data.labels.tolist()
     command = [sys.executable, "-m", "kryograph", "label", "--edges", str(folder / "graph.npz")]
     command += ["--classes", ",".join(names), "--session", str(folder / "session")]
     start = time.perf_counter()
@@ -98,7 +110,7 @@ def time_answers(data: Dataset, folder: Path) -> dict[str, Any]:
                 begin = time.perf_counter()
                 page.ask("/api/colours")
                 maps.append(time.perf_counter() - begin)
-            memory = peak_bytes(process.pid)
+            memory = peak_memory(process.pid)
         finally:
             process.terminate()
     return {
@@ -130,7 +142,7 @@ class _Page:
         self.item = self.ask("/api/labels", decision)["item"]
 
 
-def peak_bytes(process: int) -> int | None:
+def peak_memory(process: int) -> int | None:
     """Largest memory of a process until now; None where the system does not say."""
     path = Path(f"/proc/{process}/status")
     if os.name != "posix" or not path.exists():

@@ -110,7 +110,7 @@ def _label(
     finally:
         number = len(current.decisions.labelled)
         current.close()
-    print(f"{plural(number, 'label')}: {folder / labels_table.LABELS}")
+    print(f"{plural(number, 'label')}: {folder / labels_table.LABELS_FILE}")
 
 
 def _check_installed() -> None:
