@@ -80,6 +80,17 @@ def test_programs_of_python_work_in_their_order() -> None:
     assert names["explanation"].edge_mask.shape == (names["pyg"].num_edges,)
 
 
+@pytest.mark.slow
+def test_the_simulated_person_of_label_labels_three_nodes() -> None:
+    [program] = blocks((ROOT / "docs" / "label.md").read_text("utf-8"), "python")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    labelled = names["labelled"]
+    assert (labelled.given_labels >= 0).sum() == 4 + 3
+    predicted = labelled.predictions()["predicted"].to_pylist()
+    assert predicted == [name.split()[0] for name in labelled.graph.names]
+
+
 def test_program_of_theory_works() -> None:
     [program] = blocks(THEORY, "python")
     names: dict[str, object] = {"L": operator(toy.cycle(6)), "X": np.eye(6, 2)}

@@ -20,7 +20,7 @@ from kryograph.bench.benchmark import (
 )
 
 NAMES = [
-    *("apply", "baselines", "blocks", "contention", "epoch", "fit", "growth", "million"),
+    *("apply", "baselines", "blocks", "contention", "epoch", "fit", "growth", "label", "million"),
     *("seeds", "spmm", "tables", "updates"),
 ]
 

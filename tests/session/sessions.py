@@ -12,7 +12,7 @@ import numpy as np
 from kryograph.data import toy
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.session.server import SessionServer
-from kryograph.session.session import Answer, LabellingSession
+from kryograph.session.session import LabellingSession, PageAnswer
 from kryograph.session.subject import Subject
 
 K = 8
@@ -51,7 +51,7 @@ class Person:
 
     def send(self, op: str, node: str = "", label: str = "") -> None:
         self.number += 1
-        self.session.answer(Answer(f"id {self.number}", op, node, label, 1.5))
+        self.session.answer(PageAnswer(f"id {self.number}", op, node, label, 1.5))
 
     def label(self, count: int = 1) -> list[str]:
         """Label the displayed nodes; returns their names."""

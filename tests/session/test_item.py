@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from kryograph.session.item import (
-    describe,
     describe_colours,
     describe_map,
-    explain,
+    describe_session,
+    explain_guess,
     nodes_drawn,
     search_nodes,
 )
@@ -35,7 +35,7 @@ def numbers(packed: str) -> list[int]:
 def test_the_page_is_told_what_it_shows(session: LabellingSession) -> None:
     session.pick("c1")
     session.pick("c7")
-    state = describe(session)
+    state = describe_session(session)
     json.dumps(state)
     assert state["classes"] == ["cat", "dog"]
     assert state["counts"] == {
@@ -58,30 +58,30 @@ def test_the_page_is_told_what_it_shows(session: LabellingSession) -> None:
 
 
 def test_the_reason_is_that_of_the_suggestion(session: LabellingSession) -> None:
-    assert "hop" in describe(session)["item"]["why"]
+    assert "hop" in describe_session(session)["item"]["why"]
     session.pick("c3")
-    assert describe(session)["item"]["why"] == "You picked this node."
+    assert describe_session(session)["item"]["why"] == "You picked this node."
     person = Person(session)
     person.label()
     person.send("undo")
-    assert describe(session)["item"]["why"] == "You took your last decision back."
-    assert describe(session)["last"]["op"] == "undo"
+    assert describe_session(session)["item"]["why"] == "You took your last decision back."
+    assert describe_session(session)["last"]["op"] == "undo"
 
 
 def test_a_check_node_shows_no_guess_and_does_not_say_what_it_is(tmp_path: Path) -> None:
     session = LabellingSession(tmp_path, cliques(known=True), checks=1.0)
-    item = describe(session)["item"]
+    item = describe_session(session)["item"]
     assert item["guess"] is None
     assert item["blind"]
     assert not item["picked"]
     assert all(one["predicted"] is None for one in item["neighbours"])
-    assert explain(session) is None
+    assert explain_guess(session) is None
     assert "check" not in json.dumps(item)
 
 
 def test_reasons_are_given_for_a_displayed_guess(session: LabellingSession) -> None:
     session.pick("c5")
-    reasons = explain(session)
+    reasons = explain_guess(session)
     assert reasons is not None
     assert (reasons["node"], reasons["classes"]) == ("c5", ["cat", "dog"])
     json.dumps(reasons)
@@ -118,7 +118,7 @@ def test_of_a_large_graph_a_sample_is_drawn() -> None:
 
 def test_without_a_model_nothing_is_predicted(tmp_path: Path) -> None:
     session = LabellingSession(tmp_path, cliques())
-    state = describe(session)
+    state = describe_session(session)
     assert state["item"]["guess"] is None
     assert set(numbers(describe_colours(session)["predicted"])) == {65535}
     assert state["full"]["behind"] is None

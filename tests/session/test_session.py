@@ -8,7 +8,7 @@ import pytest
 
 from kryograph.errors import UsageError
 from kryograph.graph import Graph
-from kryograph.session.session import Answer, LabellingSession
+from kryograph.session.session import LabellingSession, PageAnswer
 from kryograph.session.subject import Subject
 from tests.session.sessions import CLASSES, K, Person, cliques, lines, truth
 
@@ -77,12 +77,12 @@ def test_undo_asks_again_and_every_step_is_a_line(tmp_path: Path) -> None:
 def test_the_same_id_is_written_once(tmp_path: Path) -> None:
     session = LabellingSession(tmp_path, cliques())
     for _ in range(3):
-        session.answer(Answer("a", "label", "c1", "cat"))
+        session.answer(PageAnswer("a", "label", "c1", "cat"))
     assert len(lines(tmp_path)) == 1
     with pytest.raises(UsageError, match="another decision"):
-        session.answer(Answer("a", "label", "c1", "dog"))
+        session.answer(PageAnswer("a", "label", "c1", "dog"))
     with pytest.raises(UsageError, match="another decision"):
-        session.answer(Answer("a", "label", "c2", "cat"))
+        session.answer(PageAnswer("a", "label", "c2", "cat"))
     session.close()
 
 

@@ -60,11 +60,12 @@ def _label(
         ),
     ] = None,
 ) -> None:
-    """Label nodes in the browser; all others are predicted after every answer.
+    """Label nodes in the browser, and watch the others change.
 
-    Every answer is on the disk before the next node comes, and labels.csv goes into `fit
-    --labels`. Accuracy is that on nodes drawn at random, predicted before their label was known;
-    the last 50 count, because earlier ones were predicted by weaker models.
+    All nodes are predicted again after every answer, which is on the disk before the next node
+    comes. labels.csv goes into `fit --labels`. Accuracy is that on nodes drawn at random, predicted
+    before their label was known; the last 50 count, because earlier ones were predicted by weaker
+    models.
     """
     _check_installed()
     if (run is None) == (not flags.edges and flags.nodes is None):
@@ -109,7 +110,7 @@ def _label(
     finally:
         number = len(current.decisions.labelled)
         current.close()
-    print(f"{plural(number, 'label')}: {folder / labels_table.LABELS}")
+    print(f"{plural(number, 'label')}: {folder / labels_table.LABELS_FILE}")
 
 
 def _check_installed() -> None:

@@ -23,7 +23,7 @@ START_REASON = "Many nodes are near: a label here reaches far."
 AGAIN_REASON = "You took your last decision back."
 
 
-def describe(session: LabellingSession) -> dict[str, Any]:
+def describe_session(session: LabellingSession) -> dict[str, Any]:
     """Describe the present node and the state of the session."""
     with session.lock:
         decisions, question = session.decisions, session.question
@@ -141,7 +141,7 @@ def _full(session: LabellingSession) -> dict[str, Any]:
     }
 
 
-def explain(session: LabellingSession) -> dict[str, Any] | None:
+def explain_guess(session: LabellingSession) -> dict[str, Any] | None:
     """Reasons for the guess of the present node; None while it is hidden or there is none."""
     with session.lock:
         question, prediction = session.question, session.prediction

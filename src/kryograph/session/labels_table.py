@@ -10,7 +10,7 @@ import numpy as np
 from kryograph.graph import UNKNOWN
 from kryograph.session.decisions import Decisions
 
-LABELS = "labels.csv"
+LABELS_FILE = "labels.csv"
 
 COLUMNS = ("id", "label", "by", "time", "predicted", "probability", "asked")
 """Columns of the table. `asked` is "given" for labels that were known before the session."""

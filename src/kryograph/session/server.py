@@ -28,16 +28,16 @@ from starlette.types import ASGIApp
 from kryograph.errors import KryographError, UsageError
 from kryograph.files import read_text, replaced
 from kryograph.session.item import (
-    describe,
     describe_colours,
     describe_map,
-    explain,
+    describe_session,
+    explain_guess,
     search_nodes,
 )
 from kryograph.session.journal import OPERATIONS, NotSavedError
 from kryograph.session.page import page_and_policy
 from kryograph.session.security import HOSTS, TOKEN_BYTES, failure, protected
-from kryograph.session.session import Answer, LabellingSession
+from kryograph.session.session import LabellingSession, PageAnswer
 
 TOKEN, LINK = "token", "open.html"
 """Files in the folder of a session: its token, and a link to its page."""
@@ -52,7 +52,7 @@ LONGEST_WAIT, PAUSE = 25.0, 0.1
 """Seconds that a request for a newer model waits at most, and between two looks."""
 
 
-def build_app(session: LabellingSession, token: str, port: int) -> ASGIApp:
+def session_app(session: LabellingSession, token: str, port: int) -> ASGIApp:
     """Build the application that serves a session."""
     page, policy = page_and_policy()
 
@@ -65,12 +65,12 @@ def build_app(session: LabellingSession, token: str, port: int) -> ASGIApp:
             await run_in_threadpool(session.pick, node)
         elif resume:
             await run_in_threadpool(session.resume)
-        return JSONResponse(await run_in_threadpool(describe, session))
+        return JSONResponse(await run_in_threadpool(describe_session, session))
 
     async def labels(request: Request) -> Response:
         answer = read_answer(await read_body(request))
         await run_in_threadpool(session.answer, answer)
-        return JSONResponse(await run_in_threadpool(describe, session))
+        return JSONResponse(await run_in_threadpool(describe_session, session))
 
     async def version(request: Request) -> Response:
         text = request.query_params.get("after", "0")
@@ -82,7 +82,7 @@ def build_app(session: LabellingSession, token: str, port: int) -> ASGIApp:
         return JSONResponse({"version": session.version})
 
     async def explanation(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(explain, session))
+        return JSONResponse(await run_in_threadpool(explain_guess, session))
 
     async def search(request: Request) -> Response:
         query = request.query_params.get("q", "")
@@ -101,7 +101,7 @@ def build_app(session: LabellingSession, token: str, port: int) -> ASGIApp:
     async def fit(request: Request) -> Response:
         await read_body(request)
         await run_in_threadpool(session.request_fit)
-        return JSONResponse(await run_in_threadpool(describe, session), 202)
+        return JSONResponse(await run_in_threadpool(describe_session, session), 202)
 
     routes = [
         Route("/", show_page),
@@ -146,7 +146,7 @@ async def read_body(request: Request) -> Any:
         raise UsageError("The body is not JSON.") from None
 
 
-def read_answer(body: Any) -> Answer:
+def read_answer(body: Any) -> PageAnswer:
     """Read a decision from the values of a body, all of which are checked."""
     if not isinstance(body, dict):
         raise UsageError("A decision is an object with id and op.")
@@ -170,7 +170,7 @@ def read_answer(body: Any) -> Answer:
     seconds = body.get("seconds", 0.0)
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1e9:
         raise UsageError("'seconds' must be a number of seconds.")
-    return Answer(**texts, seconds=float(seconds))
+    return PageAnswer(**texts, seconds=float(seconds))
 
 
 def listen(port: int) -> socket.socket:
@@ -208,7 +208,7 @@ class SessionServer:
         self.port: int = self._socket.getsockname()[1]
         self._server = _Uvicorn(
             uvicorn.Config(
-                build_app(session, self.token, self.port),
+                session_app(session, self.token, self.port),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

@@ -25,7 +25,7 @@ from kryograph.session.background import Background, FitRequest, FullFit
 from kryograph.session.decisions import Decisions
 from kryograph.session.fast_model import FastModel, FastPrediction
 from kryograph.session.journal import Entry, Journal, sync_folder
-from kryograph.session.labels_table import LABELS, labels_text
+from kryograph.session.labels_table import LABELS_FILE, labels_text
 from kryograph.session.subject import Subject
 from kryograph.systems import System
 
@@ -34,7 +34,7 @@ FIT_FOLDER = "fit"
 
 
 @dataclass(frozen=True)
-class Answer:
+class PageAnswer:
     """A decision of a person, as the page sends it.
 
     Args:
@@ -104,7 +104,7 @@ class LabellingSession:
         with self.lock:
             self._refit()
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: PageAnswer) -> None:
         """Write a decision to the journal, then predict again and choose the next node.
 
         A decision with an id that the journal has is not written again.
@@ -177,7 +177,7 @@ class LabellingSession:
 
     def write_labels(self) -> Path:
         """Write `labels.csv` as a whole, and return its path."""
-        path = self.folder / LABELS
+        path = self.folder / LABELS_FILE
         with replaced(path) as new:
             new.write_text(self.labels_text(), encoding="utf-8")
         return path
@@ -192,7 +192,7 @@ class LabellingSession:
         finally:
             self.journal.close()
 
-    def _entry(self, answer: Answer) -> Entry:
+    def _entry(self, answer: PageAnswer) -> Entry:
         """Build the entry of a decision, with the prediction before it."""
         entry = Entry(
             seq=len(self.journal.entries) + 1,
