@@ -12,14 +12,14 @@ from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.suggestion_rules import (
     MOST_COMPARED,
     RANDOM,
-    RULES,
+    SUGGESTION_RULES,
     choose_nodes,
     greedy_cover,
 )
 
 COVERING = ("coverage", "doubtful-coverage")
 DOUBTFUL = ("uncertainty", "doubtful-coverage", "hedged-coverage", "error-reduction")
-PLANNED = sorted(set(RULES) - {RANDOM, "hedged-coverage"})
+PLANNED = sorted(set(SUGGESTION_RULES) - {RANDOM, "hedged-coverage"})
 
 
 def undecided(n: int) -> np.ndarray:
@@ -57,7 +57,7 @@ def test_the_doubtful_clique_comes_first(rule: str) -> None:
     assert np.median(nodes) >= 6
 
 
-@pytest.mark.parametrize("rule", sorted(set(RULES) - {RANDOM}))
+@pytest.mark.parametrize("rule", sorted(set(SUGGESTION_RULES) - {RANDOM}))
 def test_isolated_nodes_come_last(rule: str) -> None:
     graph = toy.disjoint(toy.isolated(5), toy.complete(4), toy.isolated(1))
     nodes = choose_nodes(Basis(graph), unknown(10), undecided(10), 10, rule=rule)
@@ -65,13 +65,13 @@ def test_isolated_nodes_come_last(rule: str) -> None:
     assert sorted(nodes[4:]) == [0, 1, 2, 3, 4, 9]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SUGGESTION_RULES)
 def test_a_graph_without_edges_has_suggestions(rule: str) -> None:
     nodes = choose_nodes(Basis(toy.isolated(4)), unknown(4), undecided(4), 3, rule=rule)
     assert len(set(nodes.tolist())) == 3
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SUGGESTION_RULES)
 def test_all_unlabelled_nodes_are_chosen_if_the_count_is_larger(rule: str) -> None:
     labels = unknown(8)
     labels[[1, 6]] = [0, 1]
@@ -79,7 +79,7 @@ def test_all_unlabelled_nodes_are_chosen_if_the_count_is_larger(rule: str) -> No
     assert sorted(nodes) == [0, 2, 3, 4, 5, 7]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SUGGESTION_RULES)
 def test_only_nodes_that_may_be_chosen_are_chosen(rule: str) -> None:
     labels = unknown(8)
     labels[3] = 0
@@ -88,7 +88,7 @@ def test_only_nodes_that_may_be_chosen_are_chosen(rule: str) -> None:
     assert sorted(nodes) == [2, 5]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SUGGESTION_RULES)
 def test_no_node_is_chosen_if_all_are_labelled(rule: str) -> None:
     nodes = choose_nodes(Basis(toy.cycle(5)), np.zeros(5, int), undecided(5), 3, rule=rule)
     assert nodes.size == 0
@@ -109,7 +109,7 @@ def test_the_order_of_the_nodes_has_no_say(rule: str) -> None:
     assert first.tolist() == order[second].tolist()
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", SUGGESTION_RULES)
 def test_the_seed_determines_the_choice_in_a_sampled_graph(rule: str) -> None:
     data = synthetic_citations(n=2 * MOST_COMPARED + 200, classes=3, words=20, seed=0)
     n, basis = data.graph.n, Basis(data.graph)

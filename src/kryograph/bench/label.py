@@ -1,4 +1,4 @@
-"""Labelling in the browser: seconds to the next node, and memory.
+"""Labelling in the browser: time to the next node, and memory.
 
 A real server answers over HTTP; an answer is on the disk before the next node comes, and the page's
 map is coloured anew after it. Nodes have 500 features and ten classes. The memory is the largest of

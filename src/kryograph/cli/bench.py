@@ -168,7 +168,7 @@ def bench_suggest(
     """
     names = options.split_commas(rules) or [suggestion_rules.DEFAULT_RULE]
     if names == ["all"]:
-        names = list(suggestion_rules.RULES)
+        names = list(suggestion_rules.SUGGESTION_RULES)
     benchmark = suggest_accuracy.SuggestBenchmark(
         graph_accuracy.find_graphs(options.split_commas(data)),
         tuple(options.read_numbers("--per-class", per_class)),

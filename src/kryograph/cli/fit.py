@@ -258,7 +258,11 @@ def suggest(
     number: Annotated[int, count("--count", "How many nodes.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """List the nodes that are best labelled next, and why."""
+    """List the nodes that are best labelled next, and why.
+
+    Measured on nine graphs with 5 to 20 labels per class, such labels gave 2 points more accuracy
+    than random ones on average; on a single graph the gain can be negative.
+    """
     rows = output.read_suggestions(run)[:number]
     if as_json:
         print_json(

@@ -68,11 +68,11 @@ class GraphRow:
         return self.graph, self.per_class, self.seed, self.method
 
 
-Row = TypeVar("Row")
+AnyRow = TypeVar("AnyRow")
 """A frozen dataclass whose fields are text, numbers or truth values, or None."""
 
 
-def read_rows(path: Path, kind: type[Row], command: str = "bench graphs") -> list[Row]:
+def read_rows(path: Path, kind: type[AnyRow], command: str = "bench graphs") -> list[AnyRow]:
     """Rows of a CSV file that `append_row` wrote; none if there is no file.
 
     Args:

@@ -27,7 +27,12 @@ from kryograph.experiments.suggest_rows import SuggestRow
 from kryograph.features import normalised
 from kryograph.graph import UNKNOWN, Indices, Split, Task
 from kryograph.labelling import label_nodes
-from kryograph.labelling.suggestion_rules import DEFAULT_RULE, RANDOM, RULES, choose_nodes
+from kryograph.labelling.suggestion_rules import (
+    DEFAULT_RULE,
+    RANDOM,
+    SUGGESTION_RULES,
+    choose_nodes,
+)
 from kryograph.runs.perform import final_scores, true_classes
 from kryograph.systems.base import Probabilities, member_systems
 from kryograph.systems.head import HeadSystem
@@ -75,7 +80,7 @@ class SuggestBenchmark:
         if min(self.per_class, default=0) <= FIRST_LABELS:
             raise UsageError(f"--per-class must be more than {FIRST_LABELS}, the first labels.")
         for rule in self.rules:
-            check_known("rule", rule, RULES)
+            check_known("rule", rule, SUGGESTION_RULES)
         object.__setattr__(self, "per_class", tuple(sorted(self.per_class)))
         object.__setattr__(self, "rules", tuple(dict.fromkeys((RANDOM, *self.rules))))
 

@@ -36,7 +36,7 @@ REPRESENTATION = "hops"
 MOST_COMPARED = 1000
 """Largest number of nodes that are tried, and of nodes that they stand for; more are sampled."""
 
-RULE_DIRECTIONS = 64
+RIDGE_DIRECTIONS = 64
 """Number of directions of the rows that the ridge regression of error reduction sees."""
 
 RIDGE = 0.1
@@ -110,10 +110,10 @@ def choose_nodes(
         probabilities: Class probabilities of all nodes, N × C.
         count: Largest number of nodes.
         among: Numbers of the nodes that may be chosen; None for all. Labelled ones are left out.
-        rule: A key of `RULES`.
+        rule: A key of `SUGGESTION_RULES`.
         seed: Determines random nodes and samples.
     """
-    check_known("rule", rule, RULES)
+    check_known("rule", rule, SUGGESTION_RULES)
     rng = np.random.default_rng(seed)
     nodes = np.flatnonzero(labels == UNKNOWN)
     if among is not None:
@@ -127,7 +127,9 @@ def choose_nodes(
             known = labels.copy()
             known[chosen] = 0  # which class it is makes no difference to a rule
             situation = Situation(basis, known, probabilities, part)
-            chosen = np.concatenate([chosen, RULES[rule](situation, count - chosen.size, rng)])
+            chosen = np.concatenate(
+                [chosen, SUGGESTION_RULES[rule](situation, count - chosen.size, rng)]
+            )
     return chosen
 
 
@@ -216,7 +218,7 @@ def _by_error_reduction(situation: Situation, count: int, rng: np.random.Generat
     tried = _sample(situation.nodes, rng, max(2 * MOST_COMPARED, count))
     rows = situation.rows(targets).astype(np.float64)
     _, directions = np.linalg.eigh(rows.T @ rows)
-    directions = directions[:, ::-1][:, :RULE_DIRECTIONS]
+    directions = directions[:, ::-1][:, :RIDGE_DIRECTIONS]
     rows, weights = rows @ directions, situation.doubt[targets]
     spread = (rows * weights[:, None]).T @ rows
     known = situation.rows(situation.labelled) @ directions
@@ -244,7 +246,7 @@ def _sample(nodes: Indices, rng: np.random.Generator, most: int) -> Indices:
     return nodes if nodes.size <= most else np.sort(rng.choice(nodes, most, replace=False))
 
 
-RULES: Mapping[str, Rule] = MappingProxyType(
+SUGGESTION_RULES: Mapping[str, Rule] = MappingProxyType(
     {
         RANDOM: _by_chance,
         "uncertainty": _by_doubt,

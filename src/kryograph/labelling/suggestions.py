@@ -70,7 +70,7 @@ def suggest_nodes(
         count: Largest number of suggestions.
         basis: Basis of the graph; None computes what the rule needs, which takes most of the time.
         among: Numbers of the nodes that may be suggested; None for all unlabelled ones.
-        rule: A key of `suggestion_rules.RULES`.
+        rule: A key of `suggestion_rules.SUGGESTION_RULES`.
         seed: Determines random nodes, and the sample of nodes that is compared in a graph of more
             than `MOST_COMPARED` nodes.
     """
