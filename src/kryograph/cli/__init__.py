@@ -10,8 +10,10 @@ completion load nothing but typer.
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -129,6 +131,7 @@ def main() -> None:
     names = [first] if first in COMMANDS else [] if first == "--version" else COMMANDS
     options.use_plain_values()
     completion_init()
+    interrupts = _note_interrupts()
     try:
         code = build_app(names)(prog_name="kryograph", standalone_mode=False)
     except KryographError as error:
@@ -137,6 +140,11 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except OSError as error:  # a folder that may not be read, a pipe that was closed
         _fail(f"{error.strerror or error}: {error.filename or 'standard output'}.", 1)
+    except ImportError:
+        # A module in C that is interrupted while it is imported says that it cannot be imported.
+        if not interrupts:
+            raise
+        sys.exit(130)
     except (MemoryError, RuntimeError) as error:
         # By its name: torch, whose error it is, may not be imported.
         out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
@@ -144,6 +152,19 @@ def main() -> None:
             raise
         _fail("Out of memory: try smaller settings, such as --set hidden=32.", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _note_interrupts() -> list[int]:
+    """Return a list to which every Ctrl-C is added before it is raised as usual."""
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a parent ignores it
+        signal.signal(signal.SIGINT, interrupt)
+    return interrupts
 
 
 def _fail(message: str, code: int) -> None:
