@@ -51,8 +51,9 @@ def test_main_stops_without_a_traceback_at_ctrl_c_during_imports(module: str) ->
     assert python(STOPPED.format(module=module)) == (130, "", "")
 
 
-def test_main_takes_an_interrupted_import_of_an_extension_for_ctrl_c() -> None:
-    assert python(INTERRUPTED_EXTENSION) == (130, "", "")
+@pytest.mark.parametrize("error", ["ImportError", "AttributeError", "RuntimeError"])
+def test_main_takes_errors_of_an_interrupted_import_for_ctrl_c(error: str) -> None:
+    assert python(INTERRUPTED_EXTENSION.replace("ImportError", error)) == (130, "", "")
 
 
 def test_package_knows_its_version_without_importing_libraries() -> None:

@@ -123,6 +123,17 @@ app = build_app()
 
 def main() -> None:
     """Run the command line; an error is one sentence on standard error and an exit code."""
+    interrupts = _note_interrupts()
+    try:
+        _run()
+    except Exception:
+        # An import that is interrupted may leave half a module, and other errors because of it.
+        if not interrupts:
+            raise
+        sys.exit(130)
+
+
+def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without "×" gets a "?"
             stream.reconfigure(errors="replace")
@@ -131,7 +142,6 @@ def main() -> None:
     names = [first] if first in COMMANDS else [] if first == "--version" else COMMANDS
     options.use_plain_values()
     completion_init()
-    interrupts = _note_interrupts()
     try:
         code = build_app(names)(prog_name="kryograph", standalone_mode=False)
     except KryographError as error:
@@ -140,11 +150,6 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except OSError as error:  # a folder that may not be read, a pipe that was closed
         _fail(f"{error.strerror or error}: {error.filename or 'standard output'}.", 1)
-    except ImportError:
-        # A module in C that is interrupted while it is imported says that it cannot be imported.
-        if not interrupts:
-            raise
-        sys.exit(130)
     except (MemoryError, RuntimeError) as error:
         # By its name: torch, whose error it is, may not be imported.
         out_of_memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"

@@ -172,6 +172,7 @@ def read(
     columns: recipe.Recipe | None = None,
 ) -> tables.Tables:
     """Read the tables and print the plan, also if there are faults; the faults are raised."""
+    faults_of_tables = tables.TableFaults  # imported here: in the clause below it may be too late
     try:
         result = tables.read_tables(
             flags.edges,
@@ -181,7 +182,7 @@ def read(
             columns=columns,
             progress=lambda name, share: stage(f"reading {name}", share),
         )
-    except tables.TableFaults as faults:
+    except faults_of_tables as faults:
         if faults.plan.lines:
             note(faults.plan)
         raise
