@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import kryograph
 from kryograph.cli.console import note, print_json, print_table, print_text
@@ -60,7 +60,7 @@ def explain(
     The log-odds of the predicted class against another one are divided exactly among hops,
     neighbours, nodes and features. With an option that asks "what if" the node is predicted again.
     """
-    changes = {
+    changes: dict[str, Any] = {
         "without_edge": without_edge or [],
         "values": _pairs("--set", values),
         "without_feature": without_feature or [],
