@@ -36,6 +36,7 @@ def test_tables_are_printed_with_their_intercept_and_gap(run: Run, folder: Path)
     for heading in ("by hops", "through neighbour", "from node", "by feature", "most similar"):
         assert heading in out
     assert "intercept: all features in reach zero" in out
+    assert "  7 to 16 hops  " in out
     assert "p40 (itself)" in out
     assert "members without an exact form: trees" in out
     assert "Gap between the sum and the log-odds: " in out

@@ -183,6 +183,19 @@ def test_check_reads_and_trains_nothing(run: Run) -> None:
     code, _, complaint = run("fit", *files)
     assert code == 2
     assert "Say --out FOLDER" in complaint
+    code, text, complaint = run("fit", *files, "--check", "--positive", "maybe")
+    assert (code, text) == (2, "")
+    assert "Unknown class 'maybe'" in complaint
+
+
+def test_a_run_is_explained_without_its_tables(run: Run, tmp_path: Path) -> None:
+    files = ("--edges", "cites.csv", "--nodes", "papers.csv", "--label", "field")
+    out = tmp_path / "run"
+    assert run("fit", *files, "--system", "prototypes", "--out", out)[0] == 0
+    code, text, _ = run("explain", out, "arXiv:2007", "--json")
+    assert code == 0
+    e = json.loads(text)
+    assert abs(e["intercept"] + sum(h["log_odds"] for h in e["hops"]) - e["log_odds"]) < 1e-4
 
 
 def test_a_model_needs_the_columns_of_its_fit(run: Run, tmp_path: Path) -> None:

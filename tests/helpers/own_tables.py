@@ -108,7 +108,7 @@ def _transactions(folder: Path, rng: np.random.Generator) -> tuple[str, ...]:
 def _papers(folder: Path, rng: np.random.Generator) -> tuple[str, ...]:
     """Write cites.csv and papers.csv: a third of the words belong to the field of a paper."""
     field = rng.permutation(np.arange(PAPERS) % len(FIELDS))
-    names = [f"arXiv:2007.{number:05d}" for number in range(PAPERS)]
+    names = [f"arXiv:{1900 + number}" for number in range(PAPERS)]
     ends = _edges(rng, field, 4)
     _write_csv(folder / "cites.csv", ("citing", "cited"), ((names[a], names[b]) for a, b in ends.T))
 

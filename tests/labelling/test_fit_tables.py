@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 import kryograph as kg
+from kryograph.data.tables import read_tables
 from kryograph.errors import UsageError
-from kryograph.labelling import LabelledGraph
+from kryograph.labelling import LabelledGraph, check_fit
 from tests.helpers.own_tables import write_tables
 
 
@@ -37,6 +38,27 @@ def test_fit_reads_tables_and_keeps_their_plan(folder: Path) -> None:
 def test_fit_names_every_fault_of_the_tables(folder: Path) -> None:
     with pytest.raises(UsageError, match="--id-pad strip"):
         kg.fit(folder / "e4.csv", folder / "n6.csv", label="community")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"positive": "golf"}, "there are 3: leave 'golf' out"),
+        ({"coverage_by": "node"}, "Unknown kind of coverage 'node'"),
+        ({"coverage_by": "class", "coverage": 0.99}, "at least 99 labels of each class"),
+        ({"metric": "f1"}, "two classes"),
+    ],
+)
+def test_check_fit_finds_what_the_fit_would_refuse(
+    folder: Path, arguments: dict[str, object], expected: str
+) -> None:
+    edges, nodes = folder / "follows.parquet", folder / "users.parquet"
+    tables = read_tables(edges, nodes, label="community")
+    check_fit(tables)
+    with pytest.raises(UsageError, match=expected):
+        check_fit(tables, **arguments)
+    with pytest.raises(UsageError, match=expected):
+        fitted(folder, **arguments)
 
 
 def test_fit_suggests_the_name_of_an_argument(folder: Path) -> None:

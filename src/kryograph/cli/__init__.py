@@ -10,8 +10,10 @@ completion load nothing but typer.
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -126,6 +128,17 @@ app = build_app()
 
 def main() -> None:
     """Run the command line; an error is one sentence on standard error and an exit code."""
+    interrupts = _note_interrupts()
+    try:
+        _run()
+    except Exception:
+        # An import that is interrupted may leave half a module, and other errors because of it.
+        if not interrupts:
+            raise
+        sys.exit(130)
+
+
+def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without "×" gets a "?"
             stream.reconfigure(errors="replace")
@@ -149,6 +162,19 @@ def main() -> None:
             raise
         _fail("Out of memory: try smaller settings, such as --set hidden=32.", 1)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _note_interrupts() -> list[int]:
+    """Return a list to which every Ctrl-C is added before it is raised as usual."""
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a parent ignores it
+        signal.signal(signal.SIGINT, interrupt)
+    return interrupts
 
 
 def _fail(message: str, code: int) -> None:

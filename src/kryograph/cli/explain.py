@@ -18,6 +18,9 @@ with lazy_imports():
     from kryograph.labelling import explanation, run_folder, what_if
     from kryograph.report import explanation_page
 
+HOP_LINES = 8
+"""Number of lines of the table of hops; --json has all hops."""
+
 Repeated = list[str] | None
 """Values of an option that may be repeated; None if it is not there."""
 
@@ -104,10 +107,10 @@ def _print_explanation(explained: explanation.Explanation) -> None:
     print_text(
         f"{explained.node}: {first} ({percent(p)} %) and not {second} ({percent(q)} %). The "
         f"log-odds ln(p / q) of these calibrated probabilities are {explained.log_odds:+.4f}. "
-        "Each table and the intercept add up to them."
+        "The tables by hops, neighbour, node and feature each add up to them, with the intercept."
     )
     intercept = ("intercept: all features in reach zero", f"{explained.intercept:+.4f}")
-    _print_lines("by hops", [intercept, *_lines(explained.hops)])
+    _print_lines("by hops", [intercept, *_hop_lines(explained.hops)])
     _print_lines("through neighbour", _lines(explained.neighbours))
     _print_lines("from node", _lines(explained.nodes, "given"))
     _print_lines("by feature", _lines(explained.features))
@@ -126,6 +129,19 @@ def _print_explanation(explained: explanation.Explanation) -> None:
     for sentence in explained.notes:
         print_text(sentence)
     print_text(f"Gap between the sum and the log-odds: {explained.gap:.1e}.")
+
+
+def _hop_lines(hops: object) -> list[tuple[str, str]]:
+    """Lines of the table of hops; many hops that walks take after the first ones share a line."""
+    rows = hops.to_pylist()  # type: ignore[attr-defined]
+    walks = [row for row in rows if row["hop"] is not None]
+    others = [row for row in rows if row["hop"] is None]
+    if len(walks) > HOP_LINES:
+        tail = walks[HOP_LINES - 1 :]
+        walks = walks[: HOP_LINES - 1]
+        name = f"{tail[0]['hop']} to {tail[-1]['hop']} hops"
+        walks.append({"name": name, "log_odds": sum(row["log_odds"] for row in tail)})
+    return [(row["name"], f"{row['log_odds']:+.4f}") for row in (*walks, *others)]
 
 
 def _lines(table: object, remark: str | None = None) -> list[tuple[str, str]]:

@@ -6,6 +6,8 @@ import shlex
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -133,7 +135,15 @@ def fit_command(
             "leave --metric or --system out."
         )
     if flags.check:
-        check_tables(flags, as_json)
+        check = partial(
+            labelling.check_fit,
+            metric=metric,
+            positive=positive,
+            class_weight=class_weight or "by metric",
+            coverage=coverage,
+            coverage_by=coverage_by,
+        )
+        check_tables(flags, as_json, check=check)
         return
     if out is None:
         raise UsageError("Where are the results to be written? Say --out FOLDER.")
@@ -189,12 +199,20 @@ def fit_command(
             print_text(f"  {out / name}  ({content})")
 
 
-def check_tables(flags: TableFlags, as_json: bool, columns: recipe.Recipe | None = None) -> None:
-    """Read the tables and print the plan; a fault is an error. Nothing is trained or predicted."""
+def check_tables(
+    flags: TableFlags,
+    as_json: bool,
+    columns: recipe.Recipe | None = None,
+    check: Callable[[tables.Tables], None] | None = None,
+) -> None:
+    """Read the tables and print the plan; a fault is an error. Nothing is trained or predicted.
+
+    `check` looks for further faults.
+    """
     with stages() as stage:
         read = table_options.read(flags, stage, columns)
-        if columns is None:
-            tables.check_for_fit(read)
+        if check is not None:
+            check(read)
     for sentence in read.notes:
         note(sentence)
     if as_json:

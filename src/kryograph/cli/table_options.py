@@ -177,6 +177,7 @@ def read(
 
     With `keep_sheet` the cells of the table of nodes are kept.
     """
+    faults_of_tables = tables.TableFaults  # imported here: in the clause below it may be too late
     try:
         result = tables.read_tables(
             flags.edges,
@@ -187,7 +188,7 @@ def read(
             keep_sheet=keep_sheet,
             progress=lambda name, share: stage(f"reading {name}", share),
         )
-    except tables.TableFaults as faults:
+    except faults_of_tables as faults:
         if faults.plan.lines:
             note(faults.plan)
         raise

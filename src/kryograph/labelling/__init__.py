@@ -1,7 +1,7 @@
 """Label every node of one graph: choose a system by the known labels alone, train, calibrate."""
 
 from kryograph.labelling.explanation import Explanation
-from kryograph.labelling.fit_tables import fit, label_tables
+from kryograph.labelling.fit_tables import check_fit, fit, label_tables
 from kryograph.labelling.label import label_nodes
 from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.labelling.predicted import PredictedGraph, model_recipe, predict_tables
@@ -12,6 +12,7 @@ __all__ = [
     "LabelledGraph",
     "PredictedGraph",
     "WhatIf",
+    "check_fit",
     "fit",
     "label_nodes",
     "label_tables",

@@ -30,9 +30,6 @@ from kryograph.training.folds import Fold
 from kryograph.training.loop import Conditions, Epoch, OnEpoch, ignore_epoch
 from kryograph.training.stopping import exactly
 
-REPEATED_LABELS = 60
-"""Up to this number of labels the folds are drawn three times, because one draw says little."""
-
 FOLD_EPOCHS = 200
 """Number of epochs for which a network is trained on a fold."""
 

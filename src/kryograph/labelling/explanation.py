@@ -177,5 +177,6 @@ def _notes(graph: Graph, node: int, parts: Contributions) -> list[str]:
         notes.append(f"{name} has no neighbour: only its own features contribute.")
     if parts.others:
         names = quoted_list(parts.others)
-        notes.append(f"Members without an exact form add a number that is not divided: {names}.")
+        noun = "Member" if len(parts.others) == 1 else "Members"
+        notes.append(f"{noun} without an exact form, one line in each table: {names}.")
     return notes

@@ -8,11 +8,12 @@ from typing import Any
 
 from kryograph.data.tables import TableOptions, Tables, check_for_fit, read_tables
 from kryograph.errors import check_known
-from kryograph.labelling.label import label_nodes
+from kryograph.labelling.label import check_purpose, label_nodes, positive_number
 from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.systems import System
 from kryograph.systems import system as system_named
 from kryograph.text import OnProgress, ignore_progress
+from kryograph.training.purpose import Purpose
 
 
 def fit(
@@ -87,6 +88,21 @@ def fit(
         seed=seed,
         progress=progress,
     )
+
+
+def check_fit(
+    tables: Tables,
+    *,
+    metric: str = "accuracy",
+    positive: str | None = None,
+    class_weight: str = "by metric",
+    coverage: float = 0.9,
+    coverage_by: str = "all",
+) -> None:
+    """Raise the error that `label_tables` would raise before any work; see `label_nodes`."""
+    check_for_fit(tables)
+    purpose = Purpose(metric, class_weight, positive_number(positive, tables.classes))
+    check_purpose(tables.labels, tables.classes, purpose, coverage, coverage_by)
 
 
 def label_tables(tables: Tables, **arguments: Any) -> LabelledGraph:

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kryograph.errors import UsageError, unknown
+from kryograph.errors import UsageError, check_known, unknown
 from kryograph.features import normalised
 from kryograph.graph import UNKNOWN, Graph, Indices, Task
 from kryograph.labelling.answer import answer_by_choice, answer_by_pool
-from kryograph.labelling.calibration import calibrate, check_labels_of_classes
+from kryograph.labelling.calibration import (
+    COVERAGES_BY,
+    calibrate,
+    check_labels_of_classes,
+)
 from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.labelling.suggestions import suggest_nodes
 from kryograph.model import Model
@@ -84,13 +88,9 @@ def label_nodes(
         progress(stage, share)
 
     labels = np.asarray(labels)
-    if np.unique(labels[labels != UNKNOWN]).size < 2:
-        raise UsageError("There must be labels of at least two classes.")
-    number = _positive_number(positive, classes)
+    number = positive_number(positive, classes)
     purpose = Purpose(metric, class_weight, number)
-    purpose.check(len(classes))
-    if coverage_by == "class":  # before the work; fewer labels may be held out than there are
-        check_labels_of_classes(labels[labels != UNKNOWN], classes, coverage)
+    check_purpose(labels, classes, purpose, coverage, coverage_by)
     original, rule = graph, None
     if recipe is None:
         graph, rule = normalised(original)
@@ -157,7 +157,19 @@ def _with_purpose(pool: PoolSystem, purpose: Purpose) -> PoolSystem:
     return PoolSystem(pool.settings.replace(changes), pool.operator)
 
 
-def _positive_number(positive: str | None, classes: Sequence[str]) -> int:
+def check_purpose(
+    labels: Indices, classes: Sequence[str], purpose: Purpose, coverage: float, coverage_by: str
+) -> None:
+    """Raise an error if there are not the labels that the purpose and the coverage need."""
+    if np.unique(labels[labels != UNKNOWN]).size < 2:
+        raise UsageError("There must be labels of at least two classes.")
+    purpose.check(len(classes))
+    check_known("kind of coverage", coverage_by, COVERAGES_BY)
+    if coverage_by == "class":  # fewer labels may be held out than there are
+        check_labels_of_classes(labels[labels != UNKNOWN], classes, coverage)
+
+
+def positive_number(positive: str | None, classes: Sequence[str]) -> int:
     """Number of the positive class; -1 for the rarer one, which is not known yet."""
     if positive is None:
         return -1

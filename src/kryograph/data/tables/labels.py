@@ -89,13 +89,6 @@ def read_labels(sheet: Sheet, column: str, options: TableOptions) -> Labels:
         for name in classes
         if name.lower() in NOT_KNOWN
     ]
-    times = np.bincount(numbers + 1, minlength=len(classes) + 1)[1:]
-    notes += [
-        f"Only one node has the label {quoted(name)}: it is never held out, so nothing says how "
-        "well this class is predicted."
-        for name, count in zip(classes, times, strict=True)
-        if count == 1
-    ]
     return Labels(numbers, classes, tuple(notes))
 
 

@@ -127,8 +127,8 @@ def _ends(
     if ids is not None:
         shares = {name: share_of_ids(_sample(sheet, name), ids) for name in usable}
     likely = [name for name in usable if shares.get(name, 0) >= ENOUGH]
-    if len(usable) > 2 and named is None:
-        likely = [name for name in likely if not _is_scale(_sample(sheet, name))]
+    if len(usable) > 2 and named is None and ids is not None:
+        likely = [name for name in likely if not _is_scale(_sample(sheet, name), len(ids))]
     if named is not None and (not likely or any(name in likely for name in named)):
         return named, BY_NAME
     fixed = [name for name in (options.source, options.target) if name is not None]
@@ -161,11 +161,12 @@ def _id_names(sheet: Sheet, names: Sequence[str]) -> list[str]:
     return [name for name in columns if pc.count_distinct(cells[name]).as_py() < len(cells[name])]
 
 
-def _is_scale(cells: Any) -> bool:
+def _is_scale(cells: Any, nodes: int) -> bool:
     """Whether many cells hold few small numbers, such as ratings, which are ids by chance only."""
     values = pc.unique(cells)
-    small = pc.all(pc.match_substring_regex(values, r"^\d{1,2}$")).as_py()
-    return len(values) <= MOST_SCALE_VALUES and len(cells) >= 10 * len(values) and bool(small)
+    if len(values) > MOST_SCALE_VALUES or len(cells) < 10 * len(values) or nodes < 2 * len(values):
+        return False
+    return bool(pc.all(pc.match_substring_regex(values, r"^\d{1,2}$")).as_py())
 
 
 def _named_ends(names: Sequence[str], options: TableOptions) -> tuple[str, str] | None:

@@ -50,7 +50,7 @@ def convert_vectors(sheet: Sheet, name: str) -> int:
     Returns the length of the lists.
     """
     vectors, empty = read_vectors(sheet, name)
-    length = vectors.shape[1]
+    length = int(vectors.shape[1])
     mask = None
     if empty.size:
         missing = np.zeros(sheet.rows, dtype=bool)
