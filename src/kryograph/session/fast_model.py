@@ -73,6 +73,8 @@ class FastModel:
         members = zip(systems, FAST_HEADS.values(), strict=True)
         heads = [(head, prior) for head, prior in members if isinstance(head, HeadSystem)]
         heads = [(head, prior) for head, prior in heads if head.exists(self.basis)]
+        if self.basis.many:  # the features are the weighted ones, with other weights
+            heads = [one for one in heads if one[0].representation != "features"]
         self.heads = [head for head, _ in heads]
         self._prior = np.array([prior for _, prior in heads])
         for head in self.heads:  # now rather than after the first label
