@@ -8,6 +8,7 @@ import pytest
 
 from kryograph.labelling.run_folder import load_run
 from kryograph.session.background import (
+    ENDED,
     Background,
     FitRequest,
     FullFit,
@@ -62,6 +63,11 @@ def test_the_process_places_nodes_and_fits_the_newest_labels() -> None:
             news.clear()
         assert [fit.version for fit in fits] == [1, 3]  # the second was replaced while it waited
         assert maps[0].shape == (2 * K, 2)
+        news.clear()
+        background._process.kill()
+        assert news.wait(60)
+        assert fits[-1].error == ENDED
+        background.fit(FitRequest(LABELS, CLASSES, 4))
+        assert not background.busy
     finally:
         background.close()
-    assert not background.busy

@@ -62,6 +62,26 @@ def test_heads_that_predict_new_labels_well_get_weight() -> None:
     assert accuracy > 0.7
 
 
+def test_random_nodes_say_how_bold_the_model_may_be() -> None:
+    data = synthetic_citations(200, 3, 80, signal=0.05, homophily=0.4, seed=2)
+    labels = np.full(200, UNKNOWN)
+    model = FastModel(data.graph, labels, 3)
+    assert model.temperature == 1.0
+    for node in range(60):
+        prediction = model.predict(labels, 3)
+        model.observe(prediction, node, int(data.labels[node]), random=True)
+        labels[node] = data.labels[node]
+    prediction = model.predict(labels, 3)
+    right = (prediction.probabilities.argmax(axis=1) == data.labels)[60:].mean()
+    boldness = prediction.probabilities.max(axis=1)[60:].mean()
+    assert abs(boldness - right) < 0.15
+    assert model.predict(labels, 4).probabilities.shape == (200, 4)  # a class was added
+    form = model.additive(prediction)
+    assert form is not None
+    logs = np.log(prediction.probabilities[100])
+    assert form.contributions(100, 0, 1).total == pytest.approx(logs[0] - logs[1], abs=1e-4)
+
+
 def test_labels_that_are_known_at_the_start_are_evidence() -> None:
     data = synthetic_citations(200, 3, 80, homophily=0.9, signal=0.05, seed=1)
     labels = np.where(np.arange(200) < 40, data.labels, UNKNOWN)

@@ -199,6 +199,7 @@ def test_a_killed_server_is_started_again_on_its_port(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().split() == [str(port), token]
+        client.get("/api/item")  # it serves, so that it knows what to do at a signal
         process.terminate()
         assert process.stdout.read() == "closed\n"
     assert len((tmp_path / "labels.csv").read_text("utf-8").splitlines()) == 5

@@ -47,6 +47,15 @@ def test_of_many_columns_of_numbers_zeros_are_left_out() -> None:
     assert fields[:3] == [("w1", "1"), ("w2", "2"), ("w4", "1")]
 
 
+def test_of_many_columns_of_numbers_dense_ones_are_left_out() -> None:
+    table = {"id": ["a", "b", "c"], "age": [1, 2, 3]}
+    table |= {f"w{k}": [0, 0, k % 2] for k in range(1, 30)}
+    tables = read_tables({"from": ["a"], "to": ["b"]}, table, keep_sheet=True)
+    subject = Subject.of_tables(tables, None)
+    assert subject.fields(0) == []
+    assert dict(subject.fields(2)).keys() == {f"w{k}" for k in range(1, 30, 2)}
+
+
 def test_without_a_table_a_node_shows_its_features() -> None:
     graph = toy.two_cliques(2)
     assert Subject(graph, np.full(4, -1), ("a", "b")).fields(0) == []

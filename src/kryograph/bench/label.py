@@ -1,8 +1,9 @@
 """Labelling in the browser: time to the next node, and memory.
 
 A real server answers over HTTP; an answer is on the disk before the next node comes, and the page's
-map is coloured anew after it. Nodes have 500 features and ten classes. The memory is the largest of
-the server's process, without that of the background process, which only draws the map here.
+map is coloured anew after it. Nodes have ten classes and 500 features, a tenth of which are not
+zero, as in texts. The memory is the largest of the server's process, without that of the background
+process, which only draws the map here.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from kryograph.text import gigabytes
 
 SIZES, QUICK_SIZES = (3_000, 20_000), (300,)
 FEATURES, NODE_CLASSES = 500, 10
-DEGREE, WITHIN, SIGNAL = 6, 0.6, 0.05
-"""Mean degree, share of edges within a class, and length of the means of the classes."""
+DEGREE, WITHIN, OWN_WORDS = 6, 0.6, 0.1
+"""Mean degree, share of edges within a class, and share of words that are typical of a class."""
 
 ANSWERS = 20
 """Number of answers that are timed, after one for each class."""
@@ -68,13 +69,11 @@ def write_graph(n: int, path: Path) -> list[int]:
     # Nodes of a class are those with its remainder.
     ends[1, inside] += (ends[0, inside] - ends[1, inside]) % NODE_CLASSES - NODE_CLASSES
     ends = ends[:, (ends[1] >= 0) & (ends[0] != ends[1])]
-    centres = rng.standard_normal((NODE_CLASSES, FEATURES)).astype(np.float32)
-    noise = rng.standard_normal((n, FEATURES), dtype=np.float32)
-    np.savez(
-        path,
-        edge_index=np.concatenate([ends, ends[::-1]], axis=1),
-        x=SIGNAL * centres[truth] + noise,
-    )
+    # Words: a tenth of the cells are not zero, those of the words of a class somewhat more often.
+    own = rng.random((NODE_CLASSES, FEATURES)) < OWN_WORDS
+    words = rng.random((n, FEATURES), dtype=np.float32) < np.where(own[truth], 0.15, 0.1)
+    edges = np.concatenate([ends, ends[::-1]], axis=1)
+    np.savez(path, edge_index=edges, x=words.astype(np.float32))
     return truth.tolist()
 
 

@@ -36,6 +36,9 @@ from kryograph.systems.base import Probabilities
 
 CLOSING_SECONDS = 2.0
 
+ENDED = "The process of the full model has ended; start the command again."
+"""Error of a fit whose process ran out of memory or was killed."""
+
 
 @dataclass(frozen=True, eq=False)
 class FitRequest:
@@ -98,6 +101,7 @@ class Background:
         self._process = context.Process(target=_main, args=(other, slim, system), daemon=True)
         self._on_map, self._on_fit = on_map, on_fit
         self._lock = threading.Lock()
+        self._closing = self._ended = False
         self._running: FitRequest | None = None
         self._waiting: FitRequest | None = None
         self._process.start()
@@ -113,6 +117,8 @@ class Background:
     def fit(self, request: FitRequest) -> None:
         """Fit labels as soon as the process is free; newer requests replace those that wait."""
         with self._lock:
+            if self._ended:
+                return
             if self._running is None:
                 self._send(request)
                 return
@@ -130,6 +136,10 @@ class Background:
             try:
                 result = self._pipe.recv()
             except (EOFError, OSError):
+                with self._lock:
+                    self._ended, self._running = True, None
+                if not self._closing:
+                    self._on_fit(FullFit(0, 0, error=ENDED))
                 return
             if not isinstance(result, FullFit):
                 self._on_map(result)
@@ -143,6 +153,7 @@ class Background:
 
     def close(self) -> None:
         """End the process, whatever it does."""
+        self._closing = True
         self._process.terminate()
         self._process.join(CLOSING_SECONDS)
         if self._process.is_alive():

@@ -20,7 +20,7 @@ from kryograph.errors import UsageError
 from kryograph.files import read_text, replaced
 from kryograph.graph import UNKNOWN, Indices
 from kryograph.report.layout import Positions
-from kryograph.session.asking import PICKED, Question, next_question, question_again
+from kryograph.session.asking import CHECK, PICKED, Question, next_question, question_again
 from kryograph.session.background import Background, FitRequest, FullFit
 from kryograph.session.decisions import Decisions
 from kryograph.session.fast_model import FastModel, FastPrediction
@@ -226,7 +226,8 @@ class LabellingSession:
         node = self.decisions.numbers[entry.node]
         if self.decisions.labels[node] == UNKNOWN:
             label = self.decisions.classes.index(entry.label)
-            self.model.observe(self.prediction, node, label)
+            is_random = entry.reason == CHECK
+            self.model.observe(self.prediction, node, label, random=is_random)
 
     def _predict(self) -> FastPrediction:
         return self.model.predict(self.decisions.labels, len(self.decisions.classes))

@@ -73,7 +73,7 @@ class Subject:
             tables.labels,
             tables.classes,
             recipe,
-            tables.sheet,
+            None if tables.sheet is None else _readable(tables.sheet),
             tuple(name for name in (recipe.id, recipe.label, label) if name is not None),
             recipe.features,
         )
@@ -133,6 +133,19 @@ class Subject:
         """Name of a feature; its number in words without names."""
         names = self.feature_names
         return f"feature {number}" if names is None else names[number]
+
+
+def _readable(sheet: Sheet) -> Sheet:
+    """Leave out columns of numbers that nobody reads: of many, those that are mostly not zero.
+
+    They are vectors, such as embeddings, and would take much memory for the whole session.
+    """
+    numbers = {n: c for n, c in sheet.columns.items() if isinstance(c, NumberColumn)}
+    if len(numbers) <= MANY_NUMBERS:
+        return sheet
+    dense = {name for name, column in numbers.items() if 2 * column.rows.size > column.n}
+    kept = {name: column for name, column in sheet.columns.items() if name not in dense}
+    return Sheet(sheet.path, kept, sheet.rows, sheet.place, missing=sheet.missing)
 
 
 def _cell(sheet: Sheet, name: str, row: int) -> str:
