@@ -127,7 +127,10 @@ def from_edge_index(
     if edge_index.ndim != 2 or edge_index.shape[0] != 2:
         raise UsageError(f"edge_index must be 2 × E; it is {tuple(edge_index.shape)}.")
     if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
-        raise UsageError(f"{edge_index.shape[1]} edges have weights {tuple(edge_weight.shape)}.")
+        raise UsageError(
+            f"There are {edge_index.shape[1]} edges, but weights of shape "
+            f"{tuple(edge_weight.shape)}."
+        )
     source, target = edge_index.detach().cpu().numpy()
     if source.size and (edge_index.min() < 0 or edge_index.max() >= n):
         raise UsageError(f"edge_index names a node outside 0 to {n - 1}.")
