@@ -252,8 +252,8 @@ def test_the_constructor_refuses(adjacency: Any, features: Any, message: str) ->
         ({"edges": [0, 1]}, r"^Edges must be 2 × E node numbers; got shape \(2,\)\.$"),
         ({"edges": [[0, 1], [1, 3]]}, r"^Edge 1 joins 1 and 3, but nodes are 0 to 2\.$"),
         ({"edges": [[-1], [1]]}, r"^Edge 0 joins -1 and 1, but nodes are 0 to 2\.$"),
-        ({"weights": [1.0]}, r"^There are 2 edges, but weights \(1,\)\.$"),
-        ({"weights": [[1.0], [1.0]]}, r"^There are 2 edges, but weights \(2, 1\)\.$"),
+        ({"weights": [1.0]}, r"^There are 2 edges, but weights of shape \(1,\)\.$"),
+        ({"weights": [[1.0], [1.0]]}, r"^There are 2 edges, but weights of shape \(2, 1\)\.$"),
         ({"weights": [1, 0]}, r"^Edge 1 has weight 0\.0: weights must be positive\.$"),
         ({"weights": [-2, 1]}, r"^Edge 0 has weight -2\.0: weights must be positive\.$"),
         ({"weights": [1, np.nan]}, r"^Edge 1 has weight nan: weights must be positive\.$"),
@@ -401,9 +401,9 @@ def test_a_task_may_have_no_validation_nodes() -> None:
         ([0, -1, 1, 0, -1, -1], r"^Split 'mine' trains on a node without a label\.$"),
         ([0, 1, 1, -1, -1, -1], r"^Split 'mine' validates on a node without a label\.$"),
         ([0, 1, -1, 0, -1, -1], r"^Split 'mine' validates on a node without a label\.$"),
-        ([0, 2, 1, 0, -1, -1], r"^Labels must lie between -1 and 1\.$"),
-        ([0, -2, 1, 0, -1, -1], r"^Labels must lie between -1 and 1\.$"),
-        ([0, 1, 1, 0, -1], r"^There are 6 nodes, but labels \(5,\)\.$"),
+        ([0, 2, 1, 0, -1, -1], r"^Labels must lie between -1 \(unknown\) and 1\.$"),
+        ([0, -2, 1, 0, -1, -1], r"^Labels must lie between -1 \(unknown\) and 1\.$"),
+        ([0, 1, 1, 0, -1], r"^There are 6 nodes, but labels of shape \(5,\)\.$"),
     ],
 )
 def test_a_task_refuses(labels: list[int], message: str) -> None:

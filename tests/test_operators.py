@@ -431,7 +431,7 @@ def test_gradients_of_edge_weights_are_refused_not_lost() -> None:
 @pytest.mark.parametrize(
     ("edges", "weight", "sentence"),
     [
-        ([[0], [1]], torch.ones(2), r"1 edges have weights \(2,\)"),
+        ([[0], [1]], torch.ones(2), r"There are 1 edges, but weights of shape \(2,\)"),
         ([[0], [3]], None, "names a node outside 0 to 2"),
         ([[0], [-1]], None, "names a node outside 0 to 2"),
         ([[0], [1], [2]], None, r"must be 2 × E; it is \(3, 1\)"),

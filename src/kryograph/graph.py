@@ -334,9 +334,9 @@ def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
     """Check that there are N class numbers from `UNKNOWN` to `classes` - 1; a read-only copy."""
     checked = whole_numbers(labels, "Labels")
     if checked.shape != (n,):
-        raise UsageError(f"There are {n:,} nodes, but labels {checked.shape}.")
+        raise UsageError(f"There are {n:,} nodes, but labels of shape {checked.shape}.")
     if checked.max(initial=UNKNOWN) >= classes or checked.min(initial=0) < UNKNOWN:
-        raise UsageError(f"Labels must lie between -1 and {classes - 1}.")
+        raise UsageError(f"Labels must lie between -1 (unknown) and {classes - 1}.")
     checked.setflags(write=False)
     return checked
 

@@ -45,7 +45,7 @@ def checked_weights(weights: npt.ArrayLike, number: int) -> npt.NDArray[np.float
     """Weights of that many edges, which must be positive and finite."""
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (number,):
-        raise UsageError(f"There are {number} edges, but weights {values.shape}.")
+        raise UsageError(f"There are {number} edges, but weights of shape {values.shape}.")
     wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
     if wrong.size:
         at = wrong[0]

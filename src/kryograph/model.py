@@ -221,6 +221,8 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise UsageError(f"There is no {path}: is {path.parent} a model's folder?") from None
+        raise UsageError(
+            f"There is no {path}: {path.parent} must be the folder of a model."
+        ) from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None

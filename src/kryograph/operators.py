@@ -147,7 +147,10 @@ def _check_edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> None
     if edge_index.ndim != 2 or edge_index.shape[0] != 2:
         raise UsageError(f"edge_index must be 2 × E; it is {tuple(edge_index.shape)}.")
     if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
-        raise UsageError(f"{edge_index.shape[1]} edges have weights {tuple(edge_weight.shape)}.")
+        raise UsageError(
+            f"There are {edge_index.shape[1]} edges, but weights of shape "
+            f"{tuple(edge_weight.shape)}."
+        )
     if torch.compiler.is_compiling():
         return  # a program is made for any edges: their values are not known yet
     if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= n):

@@ -192,7 +192,8 @@ def test_label_nodes_pools_heads_unless_told_otherwise(
 def test_summary_states_weights_metric_and_design(pooled: LabelledGraph) -> None:
     summary = pooled.as_dict()
     assert summary["system"] == "pool"
-    assert summary["labels_taken_as"] == "as drawn"
+    assert summary["labels_taken_as"] == "uncertain"
+    assert any("--random-labels" in note for note in pooled.notes)
     assert summary["held_out_balanced_accuracy"] == pooled.balanced_accuracy
     assert len(summary["candidates"]) == len(pooled.candidates)
     assert summary["candidates"][0]["weight"] == pooled.candidates[0].weight
@@ -211,7 +212,8 @@ def test_balanced_labels_are_named_in_a_note_and_count_by_the_shares_of_their_cl
     assert (guessed.balanced, drawn.balanced) == (True, False)
     assert any("balanced by design" in note for note in guessed.notes)
     assert not any("balanced by design" in note for note in drawn.notes)
-    assert guessed.as_dict()["labels_taken_as"] == "balanced"
+    assert guessed.labels_taken_as == "balanced"
+    assert drawn.labels_taken_as == "as drawn"
     held = guessed.held_out
     expected = held.right @ held.importance / held.importance.sum()
     assert guessed.accuracy[0] == pytest.approx(expected)

@@ -73,6 +73,12 @@ def answer_by_pool(
             "The labels are taken as balanced by design: how frequent each class is was estimated "
             "from the predictions."
         )
+    elif np.ptp(fit.importance) > 0:
+        notes.append(
+            "How frequent each class is was estimated from the labels and the predictions: it is "
+            "not known how the labelled nodes were chosen. --random-labels says that they were "
+            "drawn at random."
+        )
     if pool.settings.metric in ("balanced-accuracy", "f1"):
         notes.append(
             f"The probabilities are made for {pool.settings.metric}: those of rare classes are "

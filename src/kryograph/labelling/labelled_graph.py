@@ -92,6 +92,17 @@ class LabelledGraph:
         """Mask N × C of the classes in the prediction set of each node."""
         return self.calibration.sets(self.probabilities)
 
+    @property
+    def labels_taken_as(self) -> str:
+        """What the numbers of labels say of how frequent the classes are.
+
+        "balanced" if they are a design and say nothing, "as drawn" if they say all, and "uncertain"
+        if the shares of the classes are estimated from labels and predictions together.
+        """
+        if self.balanced:
+            return "balanced"
+        return "as drawn" if np.ptp(self.held_out.importance) == 0 else "uncertain"
+
     @cached_property
     def quality(self) -> Quality:
         """Accuracy, baseline, quality of each class and ranking, by held-out labels."""
@@ -180,7 +191,7 @@ class LabelledGraph:
                 }
                 for one in self.disputed
             ],
-            "labels_taken_as": "balanced" if self.balanced else "as drawn",
+            "labels_taken_as": self.labels_taken_as,
             "candidates": [
                 {
                     "system": candidate.system.name,

@@ -48,6 +48,8 @@ def _accuracy_lines(labelled: LabelledGraph) -> list[str]:
     quality = labelled.quality
     accuracy, baseline = quality.accuracy, quality.baseline
     always = f"Always {quoted(labelled.classes[baseline.label], MAX_CLASS_NAME)}"
+    estimated = "" if labelled.labels_taken_as == "as drawn" else ", by estimated shares"
+    frequent = f"the most frequent class for every node{estimated}"
     rows = [
         (
             "Held-out accuracy",
@@ -55,7 +57,7 @@ def _accuracy_lines(labelled: LabelledGraph) -> list[str]:
             f"95 % interval {percent(accuracy.low)} to {percent(accuracy.high)}, "
             f"{plural(len(labelled.held_out.nodes), 'label')}, by {labelled.model.system.name}",
         ),
-        (always, percent(baseline.accuracy), "the most frequent class for every node"),
+        (always, percent(baseline.accuracy), frequent),
         ("Balanced accuracy", percent(quality.balanced_accuracy), "mean recall of the classes"),
     ]
     if quality.ranking is not None and quality.ranking.lopsided:
