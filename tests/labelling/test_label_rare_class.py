@@ -119,7 +119,7 @@ def test_pool_of_ones_own_gets_the_purpose_and_keeps_its_members() -> None:
         labelled = label_nodes(graph, labels, FRAUD_CLASSES, systems=[own], **changes)
         settings = labelled.model.system.settings.as_dict()
         assert settings["members"] == members
-        assert (settings["metric"], settings["positive"], settings["class_weight"]) == expected
+        assert (settings["metric"], settings["positive"], settings["weighting"]) == expected
 
 
 @pytest.mark.slow

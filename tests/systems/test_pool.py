@@ -89,7 +89,7 @@ def test_purpose_of_a_pool_changes_its_weights_or_its_decision() -> None:
             "average-precision": {"metric": "average-precision"},
             "f1": {"metric": "f1"},
             "not f1": {"metric": "f1", "positive": 0},
-            "balanced": {"class_weight": "balanced"},
+            "balanced": {"weighting": "balanced"},
             "balanced-accuracy": {"metric": "balanced-accuracy"},
         }.items()
     }

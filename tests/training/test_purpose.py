@@ -8,8 +8,8 @@ from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Task
 from kryograph.training.class_shares import reweighted
 from kryograph.training.purpose import (
-    CLASS_WEIGHTS,
     PURPOSES,
+    WEIGHTINGS,
     Purpose,
     drawn_shares,
     f1_factor,
@@ -39,7 +39,7 @@ def test_drawn_shares_count_a_class_without_labels_as_half_a_label() -> None:
 
 
 @pytest.mark.parametrize("metric", PURPOSES)
-@pytest.mark.parametrize("class_weight", CLASS_WEIGHTS)
+@pytest.mark.parametrize("class_weight", WEIGHTINGS)
 def test_classes_count_alike_for_balanced_accuracy_or_if_told_so(
     metric: str, class_weight: str
 ) -> None:

@@ -60,7 +60,7 @@ from kryograph.training.pooling import (
     logarithms,
     mean_one,
 )
-from kryograph.training.purpose import CLASS_WEIGHTS, PURPOSES, Purpose, drawn_shares
+from kryograph.training.purpose import PURPOSES, WEIGHTINGS, Purpose, drawn_shares
 
 HEADS = (
     "diffused-logistic:representation=weighted",
@@ -101,11 +101,11 @@ class PoolSettings(Settings):
     positive: int = setting(
         -1, "number of the positive class for f1; -1 is the rarer one", low=-1, neutral=-1
     )
-    class_weight: str = setting(
+    weighting: str = setting(
         "by metric",
         "whether classes count alike in the log-loss ('balanced') or labels do ('none'); 'by "
         "metric' is 'balanced' for balanced accuracy only",
-        choices=CLASS_WEIGHTS,
+        choices=WEIGHTINGS,
         neutral="by metric",
     )
     labels: str = setting(
@@ -126,7 +126,7 @@ class PoolSettings(Settings):
     @property
     def purpose(self) -> Purpose:
         """The metric that the pool is made for, and how much each class counts."""
-        return Purpose(self.metric, self.class_weight, self.positive)
+        return Purpose(self.metric, self.weighting, self.positive)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ PURPOSES = ("accuracy", "balanced-accuracy", "f1", "average-precision")
 ONE_CLASS_METRICS = ("f1", "average-precision")
 """Metrics of the positive one of two classes."""
 
-CLASS_WEIGHTS = ("by metric", "none", "balanced")
+WEIGHTINGS = ("by metric", "none", "balanced")
 
 
 def rarer_class(shares: npt.NDArray[np.floating | np.integer]) -> int:
@@ -56,13 +56,13 @@ class Purpose:
 
     Args:
         metric: One of `PURPOSES`.
-        class_weight: "balanced" if all classes count alike in the log-loss that gives the weights,
+        weighting: "balanced" if all classes count alike in the log-loss that gives the weights,
             "none" if all labels do; "by metric" is "balanced" for balanced accuracy only.
         positive: Number of the positive class; -1 for the rarer one. Only F1 needs it.
     """
 
     metric: str
-    class_weight: str
+    weighting: str
     positive: int
 
     def check(self, classes: int) -> None:
@@ -85,7 +85,7 @@ class Purpose:
             drawn: Shares of the classes among the labels.
         """
         by_metric = "balanced" if self.metric == "balanced-accuracy" else "none"
-        kind = by_metric if self.class_weight == "by metric" else self.class_weight
+        kind = by_metric if self.weighting == "by metric" else self.weighting
         return mean_one((1 / drawn)[labels]) if kind == "balanced" else np.ones(labels.size)
 
     def label_factors(self, held_out: _Array, labels: Indices, drawn: _Array) -> _Array:
