@@ -15,10 +15,13 @@ test: $(INSTALLED)
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $(if $(CI),--durations=30)
 
-# What docs/benchmarks.md reports; takes a quarter of an hour.
+# What docs/benchmarks.md reports, and the page itself; takes half an hour.
 bench: $(INSTALLED)
 	@for name in $$($(BIN)/python -c 'from kryograph import bench; print(*bench.benchmark_summaries())'); \
-		do echo "kryograph bench $$name"; $(BIN)/kryograph bench $$name || exit; done
+		do echo "kryograph bench $$name"; \
+		$(BIN)/kryograph bench $$name --json > results/bench/$$name.new || exit; \
+		mv results/bench/$$name.new results/bench/$$name.json || exit; done
+	$(BIN)/python docs/make_benchmarks.py
 
 # Installs once; again only when what is to be installed has changed.
 $(INSTALLED): pyproject.toml constraints.txt

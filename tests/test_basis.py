@@ -357,6 +357,17 @@ def test_spread_of_a_constant_column_is_one() -> None:
     np.testing.assert_allclose(spread_of(x), [1.0, 1.0, np.sqrt(8 / 3)])
 
 
+def test_eigenvectors_of_a_forest_of_stars() -> None:
+    """A star with d leaves has the eigenvalues ±√d; ARPACK may fail where so few differ."""
+    graph = toy.disjoint(*[toy.star(4 + k % 4) for k in range(20)])
+    vectors = Basis(graph).eigenvectors("adjacency", 16)
+    images = graph.adjacency @ vectors
+    values = (vectors * images).sum(axis=0)
+    np.testing.assert_allclose(images, vectors * values, atol=1e-4)
+    largest = np.sqrt(np.diff(graph.adjacency.indptr).max())
+    np.testing.assert_allclose(abs(values[:10]), largest, rtol=1e-4)  # five such stars, two each
+
+
 def test_eigenvectors_not_found_in_time_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """The eigenvalues of a long cycle are close to each other; one restart finds few or none."""
     monkeypatch.setattr("kryograph.basis.EIGENVECTOR_WORK", 0)

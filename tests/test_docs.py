@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from kryograph import cli
+from kryograph.bench import benchmark_summaries
 from kryograph.data import toy
 from kryograph.operators import operator
 
@@ -34,7 +35,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with the tables that the page names."""
     for name in ("edges.csv", "nodes.csv"):
         for copy in (name, f"new_{name}"):
-            shutil.copy(TABLES / name, tmp_path / copy)
+            text = (TABLES / name).read_text("utf-8")
+            (tmp_path / copy).write_text(re.sub(r"\bn0\b", "bob", text), "utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -46,7 +48,7 @@ def test_commands_of_own_graph_work_in_their_order(
     commands = [
         shlex.split(line) for block in blocks(OWN_GRAPH, "sh") for line in block.splitlines()
     ]
-    assert [words[1] for words in commands] == ["fit", "predict", "suggest"]
+    assert [words[1] for words in commands] == ["fit", "predict", "suggest", "explain"]
     for words in commands:
         code, _, messages = run(*words[1:])
         assert code == 0, messages
@@ -57,14 +59,36 @@ def test_commands_of_own_graph_work_in_their_order(
 
 @pytest.mark.slow
 def test_programs_of_own_graph_work(folder: Path) -> None:
-    tables, classifier = blocks(OWN_GRAPH, "python")
-    names: dict[str, object] = {}
-    exec(tables, names)
-    assert (folder / "model" / "model.json").exists()
-    labels = np.array([0, -1, -1, -1, -1, -1, -1, 1])
-    names = {"X": np.eye(8), "y": labels, "A": toy.two_cliques(4).adjacency}
-    exec(classifier, names)
-    assert names["model"].transduction_.shape == (8,)  # type: ignore[attr-defined]
+    names: dict[str, Any] = {}
+    for program in blocks(OWN_GRAPH, "python"):
+        exec(program, names)
+    assert (folder / "saved" / "model" / "model.json").exists()
+    assert (folder / "page.html").exists()
+    assert names["labelled"].plan.tables == ["edges.csv", "nodes.csv"]
+
+
+@pytest.mark.slow
+def test_programs_of_python_work_in_their_order() -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    names: dict[str, Any] = {}
+    for program in blocks(page, "python"):
+        exec(program, names)
+    assert names["model"].transduction_.shape == (240,)
+    assert names["scores"].min() > 0.7
+    assert names["search"].best_params_["order"] == 6  # neighbours help on this graph
+    assert names["weight"].grad.abs().sum() > 0
+    assert names["explanation"].edge_mask.shape == (names["pyg"].num_edges,)
+
+
+@pytest.mark.slow
+def test_the_simulated_person_of_label_labels_three_nodes() -> None:
+    [program] = blocks((ROOT / "docs" / "label.md").read_text("utf-8"), "python")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    labelled = names["labelled"]
+    assert (labelled.given_labels >= 0).sum() == 4 + 3
+    predicted = labelled.predictions()["predicted"].to_pylist()
+    assert predicted == [name.split()[0] for name in labelled.graph.names]
 
 
 def test_program_of_theory_works() -> None:
@@ -168,3 +192,20 @@ def test_every_command_of_every_page_parses(
                 command.make_context("kryograph", rest)
             except Exception as error:
                 pytest.fail(f"{page}: {shlex.join(words)}: {error}")
+
+
+# docs/benchmarks.md
+
+
+def test_tables_of_benchmarks_are_made_from_the_results() -> None:
+    path = ROOT / "docs" / "make_benchmarks.py"
+    spec = spec_from_file_location("make_benchmarks", path)
+    assert spec is not None
+    assert spec.loader is not None
+    make_benchmarks = module_from_spec(spec)
+    spec.loader.exec_module(make_benchmarks)
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    assert make_benchmarks.updated(page) == page, "python docs/make_benchmarks.py"
+    for name in benchmark_summaries():
+        assert f"kryograph bench {name}\n" in page
+        assert f"<!-- table {name} " in page

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from kryograph.data import toy
 from kryograph.errors import UsageError
-from kryograph.graph import NO_NODES, UNKNOWN, Cleaning, Graph, Split, Task, digest
+from kryograph.graph import NO_NODES, UNKNOWN, Graph, Split, Task, digest
+from kryograph.merging import Cleaning
 
 TRIANGLE = sp.csr_array(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
 
@@ -251,8 +252,8 @@ def test_the_constructor_refuses(adjacency: Any, features: Any, message: str) ->
         ({"edges": [0, 1]}, r"^Edges must be 2 × E node numbers; got shape \(2,\)\.$"),
         ({"edges": [[0, 1], [1, 3]]}, r"^Edge 1 joins 1 and 3, but nodes are 0 to 2\.$"),
         ({"edges": [[-1], [1]]}, r"^Edge 0 joins -1 and 1, but nodes are 0 to 2\.$"),
-        ({"weights": [1.0]}, r"^There are 2 edges, but weights \(1,\)\.$"),
-        ({"weights": [[1.0], [1.0]]}, r"^There are 2 edges, but weights \(2, 1\)\.$"),
+        ({"weights": [1.0]}, r"^There are 2 edges, but weights of shape \(1,\)\.$"),
+        ({"weights": [[1.0], [1.0]]}, r"^There are 2 edges, but weights of shape \(2, 1\)\.$"),
         ({"weights": [1, 0]}, r"^Edge 1 has weight 0\.0: weights must be positive\.$"),
         ({"weights": [-2, 1]}, r"^Edge 0 has weight -2\.0: weights must be positive\.$"),
         ({"weights": [1, np.nan]}, r"^Edge 1 has weight nan: weights must be positive\.$"),
@@ -400,9 +401,9 @@ def test_a_task_may_have_no_validation_nodes() -> None:
         ([0, -1, 1, 0, -1, -1], r"^Split 'mine' trains on a node without a label\.$"),
         ([0, 1, 1, -1, -1, -1], r"^Split 'mine' validates on a node without a label\.$"),
         ([0, 1, -1, 0, -1, -1], r"^Split 'mine' validates on a node without a label\.$"),
-        ([0, 2, 1, 0, -1, -1], r"^Labels must lie between -1 and 1\.$"),
-        ([0, -2, 1, 0, -1, -1], r"^Labels must lie between -1 and 1\.$"),
-        ([0, 1, 1, 0, -1], r"^There are 6 nodes, but labels \(5,\)\.$"),
+        ([0, 2, 1, 0, -1, -1], r"^Labels must lie between -1 \(unknown\) and 1\.$"),
+        ([0, -2, 1, 0, -1, -1], r"^Labels must lie between -1 \(unknown\) and 1\.$"),
+        ([0, 1, 1, 0, -1], r"^There are 6 nodes, but labels of shape \(5,\)\.$"),
     ],
 )
 def test_a_task_refuses(labels: list[int], message: str) -> None:
@@ -461,3 +462,27 @@ def test_a_labelled_task_needs_a_label() -> None:
 def test_the_empty_set_of_nodes_cannot_be_written_to() -> None:
     assert NO_NODES.dtype == np.int64
     assert not NO_NODES.flags.writeable
+
+
+def test_from_edges_keeps_indices_of_32_bits() -> None:
+    graph = Graph.from_edges([[0, 1, 2], [1, 2, 0]], n=3)
+    assert (graph.adjacency.indices.dtype, graph.adjacency.indptr.dtype) == (np.int32, np.int32)
+    assert graph.adjacency.data.dtype == np.float64
+
+
+def test_features_that_nobody_can_change_are_not_copied() -> None:
+    x = np.ones((3, 2), dtype=np.float32)
+    assert not np.shares_memory(Graph.from_edges([[0], [1]], n=3, features=x).features, x)
+    x.setflags(write=False)
+    assert Graph.from_edges([[0], [1]], n=3, features=x).features is x
+    part = np.ones((6, 2), dtype=np.float32)[:3]  # its owner could change it
+    part.setflags(write=False)
+    assert not np.shares_memory(Graph.from_edges([[0], [1]], n=3, features=part).features, part)
+
+
+def test_digest_with_widen_does_not_depend_on_types() -> None:
+    narrow = (np.arange(5, dtype=np.int32), np.linspace(0, 1, 5).astype(np.float32))
+    wide = (narrow[0].astype(np.int64), narrow[1].astype(np.float64))
+    assert digest(*narrow, widen=True) == digest(*wide, widen=True) == digest(*wide)
+    assert digest(*narrow) != digest(*wide)
+    assert digest(np.empty(0)) != digest(np.empty((0, 2)))

@@ -121,8 +121,8 @@ def swapped(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (shutil.rmtree, "is .* a model's folder"),
-        (lambda folder: (folder / WEIGHTS).unlink(), "is .* a model's folder"),
+        (shutil.rmtree, "must be the folder of a model"),
+        (lambda folder: (folder / WEIGHTS).unlink(), "must be the folder of a model"),
         (cut(WEIGHTS), "cut off or changed"),
         (flipped, "cut off or changed"),
         (cut(DESCRIPTION), "is not JSON"),

@@ -13,7 +13,14 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from kryograph.data import toy
 from kryograph.errors import UsageError
 from kryograph.graph import Graph
-from kryograph.operators import OPERATORS, Operator, from_adjacency, from_edge_index, operator
+from kryograph.operators import (
+    OPERATORS,
+    Operator,
+    edge_operator,
+    from_adjacency,
+    from_edge_index,
+    operator,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -424,7 +431,7 @@ def test_gradients_of_edge_weights_are_refused_not_lost() -> None:
 @pytest.mark.parametrize(
     ("edges", "weight", "sentence"),
     [
-        ([[0], [1]], torch.ones(2), r"1 edges have weights \(2,\)"),
+        ([[0], [1]], torch.ones(2), r"There are 1 edges, but weights of shape \(2,\)"),
         ([[0], [3]], None, "names a node outside 0 to 2"),
         ([[0], [-1]], None, "names a node outside 0 to 2"),
         ([[0], [1], [2]], None, r"must be 2 × E; it is \(3, 1\)"),
@@ -440,6 +447,37 @@ def test_a_bad_edge_index_is_refused(
 def test_whole_numbers_are_diffused_as_real_ones() -> None:
     found = operator(toy.path(2)) @ torch.tensor([[1], [0]])
     assert found.tolist() == [[0.5], [0.5]]
+
+
+# With gradients
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@settings(max_examples=20)
+@given(edges=edge_indices())
+def test_entries_with_gradients_are_those_without(
+    name: str, edges: tuple[int, torch.Tensor, torch.Tensor]
+) -> None:
+    n, edge_index, weight = edges
+    for w in (weight, None):
+        found = edge_operator(edge_index, w, n, name) @ torch.eye(n, dtype=torch.float64)
+        expected = dense(from_edge_index(edge_index, w, n, name))
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12, atol=1e-14)
+
+
+def test_entries_with_gradients_take_features_of_any_precision() -> None:
+    found = edge_operator(torch.tensor([[0], [1]]), None, 2, "rw")
+    for dtype in (torch.float64, torch.float32, torch.bfloat16):
+        product = found @ torch.tensor([[4.0], [2.0]], dtype=dtype)
+        assert product.dtype == dtype
+        assert product.tolist() == [[4.0], [3.0]]
+
+
+def test_bad_edges_are_refused_with_gradients_too() -> None:
+    with pytest.raises(UsageError, match="names a node outside 0 to 2"):
+        edge_operator(torch.tensor([[0], [3]]), None, 3)
+    with pytest.raises(UsageError, match="must be positive and finite"):
+        edge_operator(torch.tensor([[0], [1]]), torch.zeros(1, requires_grad=True), 3)
 
 
 # As edges

@@ -16,8 +16,13 @@ README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
 
 @pytest.mark.slow
 def test_python_examples_run(cora: Dataset) -> None:
-    first, second = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    tables, first, second = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     names: dict[str, object] = {}
+    exec(tables, names)
+    labelled = names["labelled"]
+    assert isinstance(labelled, kg.LabelledGraph)
+    table = labelled.predictions()
+    assert table["predicted"].to_pylist() == ["art", "art", "art", "law", "law", "law"]
     exec(first, names)
     fit = names["fit"]
     assert isinstance(fit, kg.Fit)

@@ -13,15 +13,15 @@ from kryograph.sparse import SparseMatrix, row_normalise
 
 SYMMETRIC = np.array([[2.0, -1.0, 0.0], [-1.0, 0.0, 0.5], [0.0, 0.5, 1.0]])
 LOPSIDED = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, -2.0], [1.0, 0.0, 4.0]])
-TORCH_KERNEL_COLUMNS = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, -3.0]])
-TALL = TORCH_KERNEL_COLUMNS.T.copy()
+WIDE = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, -3.0]])
+TALL = WIDE.T.copy()
 HOLLOW = np.array([[0.0, 0.0, 0.0], [0.0, 7.0, 0.0], [0.0, 0.0, 0.0]])
 EMPTY = np.zeros((3, 2))
 
 MATRICES = {
     "symmetric": SYMMETRIC,
     "lopsided": LOPSIDED,
-    "wide": TORCH_KERNEL_COLUMNS,
+    "wide": WIDE,
     "tall": TALL,
     "hollow": HOLLOW,
     "empty": EMPTY,
@@ -43,9 +43,7 @@ def random(*shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
 
 
 def test_a_product_by_hand() -> None:
-    product = sparse(TORCH_KERNEL_COLUMNS) @ torch.tensor(
-        [[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64
-    )
+    product = sparse(WIDE) @ torch.tensor([[1.0], [2.0], [3.0], [4.0]], dtype=torch.float64)
     assert product.tolist() == [[7], [-12]]
 
 
@@ -188,6 +186,9 @@ FORMS = {
     "columns",
     [
         1,
+        module.EMBEDDING_COLUMNS - 1,
+        module.EMBEDDING_COLUMNS,
+        module.EMBEDDING_COLUMNS + 1,
         module.TORCH_KERNEL_COLUMNS - 1,
         module.TORCH_KERNEL_COLUMNS,
         module.TORCH_KERNEL_COLUMNS + 1,
@@ -209,6 +210,9 @@ def test_wide_and_narrow_products_are_those_of_scipy(
     "columns",
     [
         1,
+        module.EMBEDDING_COLUMNS - 1,
+        module.EMBEDDING_COLUMNS,
+        module.EMBEDDING_COLUMNS + 1,
         module.TORCH_KERNEL_COLUMNS - 1,
         module.TORCH_KERNEL_COLUMNS,
         module.TORCH_KERNEL_COLUMNS + 1,
@@ -224,6 +228,20 @@ def test_a_product_is_added_in_place(array: np.ndarray, columns: int, dtype: tor
     torch.testing.assert_close(to, expected)
 
 
+def test_a_wide_product_of_a_matrix_of_other_width_is_an_error() -> None:
+    with pytest.raises(ValueError, match="matrix times a"):
+        sparse(WIDE, torch.float32).product(torch.ones(3, module.EMBEDDING_COLUMNS))
+
+
+@pytest.mark.parametrize("index", [torch.int32, torch.int64])
+def test_a_wide_product_takes_indices_of_either_width(index: torch.dtype) -> None:
+    matrix = sparse(WIDE, torch.float32)
+    start, columns = matrix._matrix.crow_indices().to(index), matrix._matrix.col_indices().to(index)
+    other = SparseMatrix(module._csr(start, columns, matrix.values, (2, 4)))
+    x = random(4, module.EMBEDDING_COLUMNS, dtype=torch.float32)
+    torch.testing.assert_close(other.product(x), matrix.to_dense() @ x)
+
+
 @pytest.mark.parametrize("columns", [module.TORCH_KERNEL_COLUMNS, module.TORCH_KERNEL_COLUMNS + 1])
 def test_derivatives_of_a_wide_product(array: np.ndarray, columns: int) -> None:
     matrix, x = sparse(array), random(array.shape[1], columns).requires_grad_()
@@ -233,7 +251,7 @@ def test_derivatives_of_a_wide_product(array: np.ndarray, columns: int) -> None:
 
 def test_a_vector_is_a_column() -> None:
     x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
-    assert sparse(TORCH_KERNEL_COLUMNS).product(x).tolist() == [7, -12]
+    assert sparse(WIDE).product(x).tolist() == [7, -12]
 
 
 # Parts of a matrix

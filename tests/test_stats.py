@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import average_precision_score, precision_recall_curve
 
 from kryograph.experiments.standings import selection_bias
 from kryograph.stats import (
@@ -15,9 +16,36 @@ from kryograph.stats import (
     balanced_accuracy,
     calibration_error,
     expected_maximum,
+    f1_score,
+    precision_recall,
     summarise,
     wilson_interval,
 )
+
+
+def test_precision_and_recall_are_those_of_scikit_learn() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 20, 200) / 20  # with ties
+    positive, weights = rng.random(200) < 0.2 + 0.5 * scores, rng.random(200) + 0.5
+    curve = precision_recall(scores, positive, weights)
+    expected = average_precision_score(positive, scores, sample_weight=weights)
+    assert curve.average_precision == pytest.approx(expected)
+    precision, recall, thresholds = precision_recall_curve(positive, scores, sample_weight=weights)
+    np.testing.assert_allclose(curve.thresholds, thresholds[::-1])
+    np.testing.assert_allclose(curve.precision, precision[-2::-1])
+    np.testing.assert_allclose(curve.recall, recall[-2::-1])
+
+
+def test_precision_of_a_random_order_is_the_share_of_the_positive() -> None:
+    curve = precision_recall(np.full(10, 0.3), np.arange(10) < 4)
+    assert (curve.thresholds.tolist(), curve.recall.tolist()) == ([0.3], [1.0])
+    assert curve.average_precision == pytest.approx(0.4)
+
+
+def test_f1_of_a_class_that_is_never_predicted_is_zero() -> None:
+    probabilities = np.array([[0.9, 0.1], [0.8, 0.2]])
+    assert f1_score(probabilities, np.array([0, 1]), 1) == 0
+    assert f1_score(probabilities, np.array([0, 1]), 0) == pytest.approx(2 / 3)
 
 
 def test_the_interval_by_hand() -> None:

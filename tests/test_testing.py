@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from kryograph.errors import UsageError
-from kryograph.graph import Graph, Task
+from kryograph.explain.contributions import AdditiveForm, Contributions, Values
+from kryograph.graph import Graph, Indices, Task
 from kryograph.systems import SYSTEMS, Fit, Probabilities, Settings, System, Weights, register
 from kryograph.systems.gcn import GCNSettings, GCNSystem
 from kryograph.systems.settings import setting
@@ -142,6 +143,29 @@ class LearnsNothing(GCNSystem):
         return replace(fit, probabilities=np.roll(fit.probabilities, 1, axis=1))
 
 
+@dataclass(frozen=True, eq=False)
+class NothingAdds(AdditiveForm):
+    """The right log-odds, of which no hop, node or feature contributes anything."""
+
+    probabilities: Probabilities
+
+    def log_probabilities(self, node: int) -> Values:
+        return np.asarray(np.log(self.probabilities[node]))
+
+    def contributions(self, node: int, first: int, second: int) -> Contributions:
+        return Contributions.none(len(self.probabilities), 50)
+
+    def similarity(self, node: int, others: Indices) -> Values:
+        return np.ones(others.size)
+
+
+class ExplainsNothing(GCNSystem):
+    """Contributions do not add up to the log-odds."""
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        return NothingAdds(self.apply(weights, graph, classes))
+
+
 FAULTS = {
     TwiceTheProbabilities: "gives_probabilities",
     DrawsAnotherSeed: "same_seed_gives_same_numbers",
@@ -157,6 +181,7 @@ FAULTS = {
     NeedsDenseFeatures: "dense_and_sparse_features_give_the_same",
     HasNoDropout: "uses_dropout",
     LearnsNothing: "accepts_one_training_node",
+    ExplainsNothing: "explains_exactly_or_refuses",
 }
 
 

@@ -1,9 +1,20 @@
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from kryograph.errors import UsageError
-from kryograph.text import duration, gigabytes, parse_duration, percent, plural, quoted, quoted_list
+from kryograph.text import (
+    duration,
+    gigabytes,
+    parse_duration,
+    parse_rate,
+    percent,
+    plural,
+    quoted,
+    quoted_list,
+)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("1.5m", 90), (" 2h ", 7200)])
@@ -15,6 +26,41 @@ def test_parse_duration_reads_a_number_with_a_unit(text: str, seconds: float) ->
 def test_parse_duration_refuses_anything_else(text: str) -> None:
     with pytest.raises(UsageError, match="such as 10m"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("1%", Fraction(1, 100)),
+        ("0.5 %", Fraction(1, 200)),
+        (" 0.03% ", Fraction(3, 10_000)),
+        ("0.01", Fraction(1, 100)),
+        ("100%", Fraction(1)),
+        ("1", Fraction(1)),
+        ("1e-3", Fraction(1, 1000)),
+    ],
+)
+def test_rates_are_exact(text: str, rate: Fraction) -> None:
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "%", "one", "nan", "inf", "1%%", "1% of", "1e999999999"])
+def test_what_is_not_a_number_is_no_rate(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a number; write it like '1%'"):
+        parse_rate(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0%", "-1%"])
+def test_a_rate_is_above_zero(text: str) -> None:
+    with pytest.raises(UsageError, match="must be above 0"):
+        parse_rate(text)
+
+
+def test_a_rate_is_at_most_all() -> None:
+    with pytest.raises(UsageError, match="more than 100%"):
+        parse_rate("100.1%")
+    with pytest.raises(UsageError, match="5 percent is written '5%'"):
+        parse_rate("5")
 
 
 def test_duration_changes_units_at_a_minute_and_a_half_and_at_90_minutes() -> None:

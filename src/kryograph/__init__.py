@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kryograph.data import DATASETS, Dataset, load
     from kryograph.graph import Graph, Split, Task
+    from kryograph.labelling.fit_tables import fit
+    from kryograph.labelling.labelled_graph import LabelledGraph
+    from kryograph.labelling.run_folder import load_run
     from kryograph.operators import Operator, operator
     from kryograph.runs.perform import final_score
     from kryograph.systems import SYSTEMS, Fit, System, system
@@ -27,12 +30,15 @@ __all__ = [
     "Dataset",
     "Fit",
     "Graph",
+    "LabelledGraph",
     "Operator",
     "Split",
     "System",
     "Task",
     "final_score",
+    "fit",
     "load",
+    "load_run",
     "operator",
     "system",
 ]
@@ -40,6 +46,9 @@ __all__ = [
 _MODULES = {
     "data": ("DATASETS", "Dataset", "load"),
     "graph": ("Graph", "Split", "Task"),
+    "labelling.fit_tables": ("fit",),
+    "labelling.labelled_graph": ("LabelledGraph",),
+    "labelling.run_folder": ("load_run",),
     "operators": ("Operator", "operator"),
     "systems": ("SYSTEMS", "Fit", "System", "system"),
     "runs.perform": ("final_score",),

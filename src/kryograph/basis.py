@@ -113,6 +113,8 @@ class Basis:
         graph: The graph.
         state: Learned tensors by name, which `rows` completes. Pass those of a fitted basis to make
             the rows of another graph comparable with its rows.
+        positions: Eigenvectors that stand for the features of a graph without features, N × 64;
+            None computes those of the graph.
 
     >>> from kryograph.data import toy
     >>> Basis(toy.two_cliques(4)).rows("hops").shape
@@ -121,6 +123,7 @@ class Basis:
 
     graph: Graph
     state: dict[str, Tensor] = field(default_factory=dict)
+    positions: DenseRows | None = None
     _rows: dict[str, Rows] = field(default_factory=dict, repr=False)
 
     def rows(self, name: str) -> Rows:
@@ -128,6 +131,10 @@ class Basis:
         if name not in self._rows:
             self._rows[name] = REPRESENTATIONS[name].compute(self)
         return self._rows[name]
+
+    def changed(self, graph: Graph) -> Basis:
+        """Basis of the same nodes with other edges or features; what is learned stays."""
+        return Basis(graph, dict(self.state), None if self.has_features else self.Z)
 
     def usable(self, name: str) -> bool:
         """Whether the representation exists for this graph and is not the same as another one."""
@@ -169,6 +176,8 @@ class Basis:
     @cached_property
     def Z(self) -> DenseRows:
         """The features in at most `RANK` dimensions, or eigenvectors of S without features."""
+        if not self.has_features and self.positions is not None:
+            return self.positions
         if not self.has_features:
             return math.sqrt(self.graph.n) * self.eigenvectors("sym", EIGENVECTORS)
         if not self.many:
@@ -351,10 +360,15 @@ def _sum(basis: Basis) -> Rows:
 @_define("neighbours", "P A: neighbours of neighbours", inductive=False)
 def _neighbours(basis: Basis) -> Rows:
     adjacency = basis.graph.adjacency.astype(np.float32)
-    degree = np.diff(adjacency.indptr).astype(np.float64)
-    if (degree**2).sum() > MAX_TWO_HOP_ENTRIES:
+    if not reads_two_hops(basis.graph):
         return unit_rows(sp.csr_array(adjacency))
     return unit_rows(sp.csr_array(basis.P.to_scipy() @ adjacency))
+
+
+def reads_two_hops(graph: Graph) -> bool:
+    """Whether the rows of `neighbours` are those of P A; in a dense graph they are those of A."""
+    degree = np.diff(graph.adjacency.indptr).astype(np.float64)
+    return bool((degree**2).sum() <= MAX_TWO_HOP_ENTRIES)
 
 
 @_define("tree", "[Z, P Z, P² Z, S² Z], degrees and eigenvectors of S and A", inductive=False)

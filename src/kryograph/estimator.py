@@ -1,18 +1,26 @@
-"""The paper's networks as semi-supervised classifiers in the manner of scikit-learn.
+"""Systems as semi-supervised classifiers in the manner of scikit-learn.
 
-An unknown label is -1, or None in a list of names. After `fit`, `transduction_` holds a label for
-every row, and `predict` takes new rows. There are three ways to state the edges between rows:
+An unknown label is -1 (`unknown_label`), None, NaN, or pandas' NA; labels may be names, numbers or
+categories, in a list, an array or a Series. After `fit`, `transduction_` holds a label for every
+row, and `predict` takes new rows. There are three ways to state the edges between rows:
 
-* `fit(X, y, adjacency=A)`: X holds the features of all nodes and A the edges between them;
+* `PoolClassifier(graph=G).fit(nodes, y)`: rows are node numbers of a `Graph`. This is the way for
+  `cross_val_score` and `GridSearchCV`: the graph stays whole and the labels of the held-out nodes
+  are hidden, because they are not among the rows that `fit` is given.
+* `fit(X, y, adjacency=A)`: X holds the features of all nodes and A the edges between them.
+  Cross-validation refuses it: scikit-learn would take rows of A, but not the same columns.
 * `fit(X, y)`: each row is joined to its nearest rows, as in scikit-learn's own
-  `LabelSpreading(kernel="knn")`;
-* `KrylovClassifier(graph=G).fit(nodes, y)`: rows are node numbers of a `Graph`, so `GridSearchCV`
-  can divide the labelled nodes into folds while the graph stays whole.
+  `LabelSpreading(kernel="knn")`. Under cross-validation the graph is sliced: it is made anew from
+  the training rows, and a held-out row is labelled by the training rows that are nearest to it.
+
+`score` leaves out rows whose label is unknown, so -1 is never scored as a class. Other metrics of
+scikit-learn cannot know it: with `cv=KnownLabelsKFold()` the held-out rows all have a label, and
+rows without one stay with the training rows.
 
 >>> import numpy as np
 >>> from kryograph.data import toy
 >>> A = toy.two_cliques(4).adjacency
->>> y = [0, -1, -1, -1, -1, -1, -1, 1]
+>>> y = [0, None, None, None, None, None, None, 1]
 >>> model = KrylovClassifier(order=3, dropout=0.0, epochs=50, random_state=0)
 >>> model.fit(np.eye(8), y, adjacency=A).transduction_.tolist()
 [0, 0, 0, 0, 1, 1, 1, 1]
@@ -21,74 +29,98 @@ every row, and `predict` takes new rows. There are three ways to state the edges
 from __future__ import annotations
 
 import dataclasses
-from abc import abstractmethod
-from typing import Any, Self
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from kryograph.errors import UsageError
 from kryograph.features import normalised
 from kryograph.graph import UNKNOWN, Graph, Task
 from kryograph.model import Model
-from kryograph.systems import SYSTEMS, System, system
-from kryograph.training.loop import Conditions
+from kryograph.systems import SYSTEMS, NetworkSystem, System, system
+from kryograph.systems.pool_members import NETWORK_EPOCHS
+from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions
 from kryograph.training.stopping import exactly
 
 Array = npt.NDArray[Any]
 
-# The defaults of the classifiers are those of the systems; no value is written a second time.
-_KRYLOV: Any = SYSTEMS["truncated-krylov"].settings_type()
-_SNOWBALL: Any = SYSTEMS["snowball"].settings_type()
 
+class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the classifiers: a subclass names a system, whose settings are its parameters.
 
-class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the classifiers. Every setting of the system is a parameter of the same name."""
+    The parameters and their defaults are read from the system's record of settings. All
+    classifiers have these parameters as well:
 
-    @abstractmethod
-    def _system_name(self) -> str:
-        """Name of the system that the parameters ask for."""
+    * `operator`: name of the diffusion operator, if the system has one;
+    * `epochs`: number of training epochs, if the system has a network;
+    * `graph`: the `Graph` if rows are node numbers, otherwise None;
+    * `n_neighbors`: number of nearest rows that each row is joined to if there are no edges;
+    * `unknown_label`: label that means "unknown", beside None, NaN and NA; None means no other,
+      so that -1 is a class;
+    * `random_state`: seed or generator of every random draw.
+    """
+
+    system_name: ClassVar[str]
+    """Name of the system that the parameters are settings of."""
+
+    def __init_subclass__(cls, system: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if system is not None:
+            cls.system_name = system
+            initialise: Any = _initialiser(_parameters(SYSTEMS[system]))
+            cls.__init__ = initialise  # type: ignore[method-assign]
 
     def _build_system(self) -> System:
-        name = self._system_name()
-        fields = dataclasses.fields(SYSTEMS[name].settings_type)
+        kind = SYSTEMS[self.system_name]
+        fields = dataclasses.fields(kind.settings_type)
         settings = {field.name: getattr(self, field.name) for field in fields}
-        return system(name, settings, operator=self.operator)
+        operator = getattr(self, "operator", kind.operator)
+        return system(self.system_name, settings, operator=operator)
 
     def fit(self, X: Any, y: Any, adjacency: Any = None) -> Self:
         """Learn from the rows whose label is known, and label the others; see the module."""
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
-        )
-        known = _known(y)
-        check_classification_targets(y[known])
-        self.classes_, codes = np.unique(y[known], return_inverse=True)
-        if len(self.classes_) < 2:
+        if y is None:
+            # scikit-learn's own checks expect these words.
             raise ValueError(
-                f"Classifier can't train when only one class is present: {self.classes_}."
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
-        if self.graph is not None:
-            if adjacency is not None:
-                raise ValueError("give adjacency or graph, not both")
-            graph, nodes = self.graph, _node_numbers(X, self.graph)
-        else:
-            if adjacency is None:
-                count = min(self.n_neighbors, X.shape[0] - 1)
-                adjacency = NearestNeighbors(n_neighbors=count).fit(X).kneighbors_graph()
-            graph, nodes = _graph(X, adjacency), np.arange(X.shape[0])
-        labels = np.full(graph.n, UNKNOWN)
-        labels[nodes[known]] = codes
+        X = self._rows_of(X, reset=True)
+        known, labels = _known_labels(y, self.unknown_label)
+        check_consistent_length(X, known)
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(_too_few_classes(self.classes_, self.unknown_label))
+        graph, nodes = self._graph_of(X, adjacency)
+        classes = np.full(graph.n, UNKNOWN)
+        classes[nodes[known]] = codes
+        twice = nodes[known][classes[nodes[known]] != codes]
+        if twice.size:
+            raise UsageError(f"Node {twice[0]} is listed twice, with different labels.")
         prepared, rule = normalised(graph)
-        task = Task.labelled(prepared, labels, tuple(str(name) for name in self.classes_))
-        method = self._build_system()
+        task = Task.labelled(prepared, classes, tuple(str(name) for name in self.classes_))
+        method, conditions = self._build_system(), DEFAULT_CONDITIONS
+        if isinstance(method, NetworkSystem):
+            conditions = Conditions(exactly(self.epochs))
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        fit = method.fit(task, seed=seed, conditions=Conditions(exactly(self.epochs)))
+        fit = method.fit(task, seed=seed, conditions=conditions)
         self.model_ = Model.of(method, fit, graph=graph, rule=rule)
         self.label_distributions_ = fit.predict_proba()[nodes]
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
@@ -99,11 +131,11 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any, adjacency: Any = None) -> Array:
         """Compute the class probabilities of rows.
 
-        With an adjacency the network is applied to the graph of these rows. Without one, a row gets
+        With an adjacency the system is applied to the graph of these rows. Without one, a row gets
         the probabilities of the nearest training rows, or its own if it is one of them.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = self._rows_of(X, reset=False)
         if self.graph is not None:
             return np.asarray(self._node_probabilities[_node_numbers(X, self.graph)])
         if adjacency is not None:
@@ -115,10 +147,38 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         best = self.predict_proba(X, adjacency).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Compute the share of correct predictions among the rows whose label is known."""
+        known, labels = _known_labels(y, self.unknown_label)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        predicted = self.predict(X)
+        check_consistent_length(predicted, known)
+        return float(accuracy_score(labels, predicted[known], sample_weight=weight))
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def _rows_of(self, X: Any, *, reset: bool) -> Any:
+        """Check rows of features, or node numbers in one column or without columns."""
+        if self.graph is not None and not sp.issparse(X) and np.ndim(X) == 1:
+            X = np.asarray(X)[:, None]
+        least = 2 if reset else 1
+        return validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=least, reset=reset
+        )
+
+    def _graph_of(self, X: Any, adjacency: Any) -> tuple[Graph, Array]:
+        """Graph to learn from, and the numbers of the nodes that rows are."""
+        if self.graph is not None:
+            if adjacency is not None:
+                raise ValueError("give adjacency or graph, not both")
+            return self.graph, _node_numbers(X, self.graph)
+        if adjacency is None:
+            count = min(self.n_neighbors, X.shape[0] - 1)
+            adjacency = NearestNeighbors(n_neighbors=count).fit(X).kneighbors_graph()
+        return _graph(X, adjacency), np.arange(X.shape[0])
 
     def _by_nearest(self, X: Any) -> Array:
         count = min(self.n_neighbors, self._rows.shape[0])
@@ -130,93 +190,127 @@ class _GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.einsum("nk,nkc->nc", weight, self.label_distributions_[near]))
 
 
-class KrylovClassifier(_GraphClassifier):
-    """A truncated block Krylov network.
+def _parameters(kind: type[System]) -> list[inspect.Parameter]:
+    """Parameters of the classifier of a system: its settings, and those that all have."""
+    fields = dataclasses.fields(kind.settings_type)
+    rows = [(field.name, field.default, field.type) for field in fields]
+    if kind.uses_operator:
+        rows.append(("operator", kind.operator, "str"))
+    if issubclass(kind, NetworkSystem):
+        rows.append(("epochs", NETWORK_EPOCHS, "int"))
+    rows += [("graph", None, "Graph | None"), ("n_neighbors", 7, "int")]
+    rows += [("unknown_label", UNKNOWN, "Any"), ("random_state", None, "Any")]
+    only = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(n, only, default=d, annotation=t) for n, d, t in rows]
+
+
+def _initialiser(parameters: list[inspect.Parameter]) -> Callable[..., None]:
+    """Build the `__init__` with these parameters; it sets each as an attribute.
+
+    scikit-learn reads the names and defaults of an estimator's parameters from its signature.
+    """
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    signature = inspect.Signature([first, *parameters], return_annotation="None")
+
+    def __init__(self: Any, **values: Any) -> None:
+        arguments = signature.bind(self, **values)
+        arguments.apply_defaults()
+        vars(self).update({k: v for k, v in arguments.arguments.items() if k != "self"})
+
+    initialise: Any = __init__
+    initialise.__signature__ = signature
+    return __init__
+
+
+class PoolClassifier(GraphClassifier, system="pool"):
+    """The default of `kryograph fit`: a pool of heads on one Krylov basis. Start with this one."""
+
+
+class KrylovClassifier(GraphClassifier, system="truncated-krylov"):
+    """A truncated block Krylov network."""
+
+
+class SnowballClassifier(GraphClassifier, system="snowball"):
+    """A Snowball network with f = tanh."""
+
+
+class LinearSnowballClassifier(GraphClassifier, system="linear-snowball"):
+    """A Snowball network without activation."""
+
+
+@dataclass(frozen=True)
+class KnownLabelsKFold:
+    """Stratified folds of the rows whose label is known, for the `cv` of scikit-learn's functions.
+
+    Each such row is held out once. All rows without a label are training rows in every fold.
 
     Args:
-        order: Number of blocks X, LX, … in each layer.
-        hidden: Width of each hidden layer.
-        layers: Number of hidden layers.
-        dropout: Dropout rate of hidden outputs.
-        input_dropout: Dropout rate of the features.
-        classifier: Whether a tanh layer stands before the output.
-        lr: Learning rate.
-        weight_decay: Factor of the L2 penalty on all parameters.
-        optimizer: "rmsprop" or "adam".
-        operator: Diffusion operator, "sym" or "rw".
-        epochs: Number of training epochs.
-        graph: The graph if rows are node numbers, otherwise None.
-        n_neighbors: Number of nearest rows that each row is joined to if there are no edges.
-        random_state: Seed or generator of the weights and of dropout.
+        n_splits: Number of folds.
+        random_state: Seed by which rows are shuffled.
+        unknown_label: As in the classifiers.
+
+    >>> [(train.tolist(), test.tolist()) for train, test in
+    ...  KnownLabelsKFold(2).split(None, ["a", "b", None, "a", "b"])]
+    [([0, 2, 4], [1, 3]), ([1, 2, 3], [0, 4])]
     """
 
-    def __init__(
-        self,
-        order: int = _KRYLOV.order,
-        *,
-        hidden: int = _KRYLOV.hidden,
-        layers: int = _KRYLOV.layers,
-        dropout: float = _KRYLOV.dropout,
-        input_dropout: float = _KRYLOV.input_dropout,
-        classifier: bool = _KRYLOV.classifier,
-        lr: float = _KRYLOV.lr,
-        weight_decay: float = _KRYLOV.weight_decay,
-        optimizer: str = _KRYLOV.optimizer,
-        operator: str = System.operator,
-        epochs: int = 200,
-        graph: Graph | None = None,
-        n_neighbors: int = 7,
-        random_state: Any = None,
-    ) -> None:
-        _set_attributes(self, locals())
+    n_splits: int = 5
+    random_state: int = 0
+    unknown_label: Any = UNKNOWN
 
-    def _system_name(self) -> str:
-        return "truncated-krylov"
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+        """Iterate over the numbers of the training rows and of the held-out rows."""
+        mask, labels = _known_labels(y, self.unknown_label)
+        known, others = np.flatnonzero(mask), np.flatnonzero(~mask)
+        folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=self.random_state)
+        for train, held_out in folds.split(known, labels):
+            yield np.sort(np.concatenate([known[train], others])), known[held_out]
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return self.n_splits
 
 
-class SnowballClassifier(_GraphClassifier):
-    """A Snowball network. Parameters not listed here are those of `KrylovClassifier`.
+def _known_labels(y: Any, unknown_label: Any) -> tuple[npt.NDArray[np.bool_], Array]:
+    """Mark the rows whose label is known, and return the labels of these rows.
 
-    Args:
-        layers: Number of hidden layers.
-        linear: Whether the network has no activation.
+    Lists and pandas' own types become objects first: an array of [0, None] would be of objects, of
+    [0, NaN] of numbers and of ["a", NaN] of texts. A `ValueError` if no label is known.
     """
-
-    def __init__(
-        self,
-        layers: int = _SNOWBALL.layers,
-        *,
-        linear: bool = False,
-        hidden: int = _SNOWBALL.hidden,
-        dropout: float = _SNOWBALL.dropout,
-        input_dropout: float = _SNOWBALL.input_dropout,
-        lr: float = _SNOWBALL.lr,
-        weight_decay: float = _SNOWBALL.weight_decay,
-        optimizer: str = _SNOWBALL.optimizer,
-        operator: str = System.operator,
-        epochs: int = 200,
-        graph: Graph | None = None,
-        n_neighbors: int = 7,
-        random_state: Any = None,
-    ) -> None:
-        _set_attributes(self, locals())
-
-    def _system_name(self) -> str:
-        return "linear-snowball" if self.linear else "snowball"
+    plain = isinstance(getattr(y, "dtype", None), np.dtype)
+    labels = column_or_1d(np.asarray(y) if plain else np.asarray(y, dtype=object), warn=True)
+    known = np.array([not _is_unknown(label, unknown_label) for label in labels.tolist()], bool)
+    if not known.any():
+        raise ValueError(f"y has no known label: all {labels.size} labels are missing.")
+    values = labels[known]
+    if values.dtype == object:
+        kinds = sorted({type(value).__name__ for value in values})
+        if len(kinds) > 1 and "str" in kinds:
+            raise ValueError(f"The labels in y are of several types: {', '.join(kinds)}.")
+        values = np.asarray(values.tolist())
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError("The labels in y contain infinity.")
+    check_classification_targets(values)
+    return known, values
 
 
-def _set_attributes(estimator: BaseEstimator, arguments: dict[str, Any]) -> None:
-    """Set each argument of `__init__` as an attribute, as scikit-learn requires."""
-    vars(estimator).update({k: v for k, v in arguments.items() if k != "self"})
+def _is_unknown(label: Any, unknown_label: Any) -> bool:
+    """Whether a label is `unknown_label`, None, NaN, or pandas' NA or NaT."""
+    if label is None or (isinstance(label, float) and math.isnan(label)):
+        return True
+    # Comparing pandas.NA with anything gives NA, which has no truth value.
+    if type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    return unknown_label is not None and bool(label == unknown_label)
 
 
-def _known(y: Array) -> npt.NDArray[np.bool_]:
-    """Mask of the labels that are neither -1 nor None."""
-    if y.dtype == object:
-        return np.array([label is not None and label != UNKNOWN for label in y])
-    if y.dtype.kind in "iuf":
-        return np.asarray(y != UNKNOWN)
-    return np.ones(len(y), dtype=bool)
+def _too_few_classes(classes: Array, unknown_label: Any) -> str:
+    names = ", ".join(map(str, classes))
+    hint = "" if unknown_label is None else "; unknown_label=None makes it a class"
+    return (
+        f"Classifier can't train when only one class is present: {names}. "
+        f"The label {unknown_label!r} counts as unknown{hint}."
+    )
 
 
 def _node_numbers(X: Any, graph: Graph) -> Array:
@@ -233,5 +327,11 @@ def _node_numbers(X: Any, graph: Graph) -> Array:
 def _graph(X: Any, adjacency: Any) -> Graph:
     edges, n = sp.csr_array(adjacency), X.shape[0]
     if edges.shape != (n, n):
-        raise ValueError(f"adjacency must be {n} × {n}, one row per row of X; it is {edges.shape}")
+        sliced = edges.shape[0] == n < edges.shape[1]
+        raise ValueError(
+            f"adjacency must be {n} × {n}, one row per row of X; it is {edges.shape}."
+            + sliced
+            * " Cross-validation takes its rows only: pass the whole graph as "
+            "`graph` to the classifier, and node numbers as X."
+        )
     return Graph.from_scipy(edges, features=sp.csr_array(X) if sp.issparse(X) else X)

@@ -10,16 +10,15 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 
-from kryograph.errors import UsageError
-from kryograph.text import plural
+from kryograph.errors import UsageError, check_known
+from kryograph.merging import REPEAT_RULES, Cleaning, canonical_csr, checked_weights, merge_edges
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -31,31 +30,12 @@ MatrixLike: TypeAlias = "npt.ArrayLike | sp.sparray | sp.spmatrix"
 UNKNOWN = -1
 """The label of a node whose class is unknown or hidden."""
 
+DIGEST_NUMBERS = 2**20
+"""Numbers that are converted at a time for a digest."""
+
 NO_NODES: Indices = np.empty(0, dtype=np.int64)
 """An empty set of nodes."""
 NO_NODES.setflags(write=False)
-
-
-@dataclass(frozen=True)
-class Cleaning:
-    """Numbers of the changes that `Graph.from_edges` made to a list of edges.
-
-    Self-loops are removed, entries with the source and target of an earlier one dropped, and the
-    other direction of one-way pairs added. A pair that is listed more than once, in one direction
-    or both, keeps its largest weight.
-    """
-
-    loops: int = 0
-    repeated: int = 0
-    one_way: int = 0
-
-    def __str__(self) -> str:
-        changes = [
-            (self.loops, "self-loop", "removed"),
-            (self.repeated, "repeated edge", "merged"),
-            (self.one_way, "one-way edge", "made two-way"),
-        ]
-        return ", ".join(f"{plural(n, noun)} {verb}" for n, noun, verb in changes if n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,13 +59,8 @@ class Graph:
 
     def __post_init__(self) -> None:
         # Copies, because the arrays become read-only below and the caller's must not.
-        adjacency = _canonical(self.adjacency).astype(np.float64)
-        features = _as_features(self.features)
-        object.__setattr__(self, "adjacency", adjacency)
-        object.__setattr__(self, "features", features)
+        adjacency = canonical_csr(self.adjacency).astype(np.float64, copy=False)
         n, weights = adjacency.shape[0], adjacency.data
-        if n == 0:
-            raise UsageError("The graph has no nodes.")
         if adjacency.shape != (n, n):
             raise UsageError(f"The adjacency must be square; it is {adjacency.shape}.")
         if not np.all(np.isfinite(weights) & (weights > 0)):
@@ -94,6 +69,15 @@ class Graph:
             raise UsageError("The adjacency must have no self-loops; use Graph.from_edges.")
         if (adjacency != adjacency.T).nnz:
             raise UsageError("The adjacency must be symmetric; use Graph.from_edges.")
+        self._keep(adjacency)
+
+    def _keep(self, adjacency: sp.csr_array) -> None:
+        """Make an adjacency that has all properties that of the graph; check everything else."""
+        n, features = adjacency.shape[0], _as_features(self.features)
+        object.__setattr__(self, "adjacency", adjacency)
+        object.__setattr__(self, "features", features)
+        if n == 0:
+            raise UsageError("The graph has no nodes.")
         if features.ndim != 2 or features.shape[0] != n:
             raise UsageError(f"There are {n:,} nodes, but features of shape {features.shape}.")
         values = features.data if isinstance(features, sp.csr_array) else features
@@ -113,46 +97,33 @@ class Graph:
         weights: npt.ArrayLike | None = None,
         features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
+        repeat: str = "max",
     ) -> Graph:
         """Build the undirected graph of 2 × E node pairs, listed in one direction or both.
 
-        Without `features` the features are the sparse N × N identity.
+        Without `features` the features are the sparse N × N identity. `repeat` is the rule for the
+        weight of pairs that are listed more than once (`kryograph.merging.REPEAT_RULES`).
         """
-        pairs = whole_numbers(edges, "Edges")
+        pairs = whole_numbers(edges, "Edges", copy=False)
         if pairs.size == 0:
             pairs = pairs.reshape(2, 0)
         if pairs.ndim != 2 or pairs.shape[0] != 2:
             raise UsageError(f"Edges must be 2 × E node numbers; got shape {pairs.shape}.")
-        bad = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))
-        if bad.size:
-            at = bad[0]
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= n):
+            at = np.flatnonzero(((pairs < 0) | (pairs >= n)).any(axis=0))[0]
             raise UsageError(
                 f"Edge {at} joins {pairs[0, at]} and {pairs[1, at]}, but nodes are 0 to {n - 1}."
             )
-        values = np.ones(pairs.shape[1]) if weights is None else np.array(weights, dtype=np.float64)
-        if values.shape != (pairs.shape[1],):
-            raise UsageError(f"There are {pairs.shape[1]} edges, but weights {values.shape}.")
-        wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-        if wrong.size:
-            at = wrong[0]
-            raise UsageError(f"Edge {at} has weight {values[at]}: weights must be positive.")
-
-        loops = pairs[0] == pairs[1]
-        source, target, values = pairs[0, ~loops], pairs[1, ~loops], values[~loops]
-        # Sorting, because np.unique hashes, which takes seconds for a million edges.
-        directed = int(np.count_nonzero(np.diff(np.sort(source * n + target), prepend=-1)))
-        low, high = np.minimum(source, target), np.maximum(source, target)
-        key, at = np.unique(low * n + high, return_inverse=True)
-        heaviest = np.zeros(key.size)
-        np.maximum.at(heaviest, at, values)
-        half = sp.coo_array((heaviest, (key // n, key % n)), shape=(n, n)).tocsr()
-        repeated, one_way = source.size - directed, 2 * key.size - directed
-        return cls(
-            adjacency=half + half.T,
-            features=sp.eye_array(n, format="csr") if features is None else features,
-            names=None if names is None else tuple(names),
-            cleaning=Cleaning(int(loops.sum()), repeated, one_way),
-        )
+        values = None if weights is None else checked_weights(weights, pairs.shape[1])
+        check_known("rule for repeated edges", repeat, REPEAT_RULES)
+        adjacency, cleaning = merge_edges(pairs, values, n, repeat)
+        # The adjacency is symmetric and new: it needs neither checks nor a copy.
+        graph = object.__new__(cls)
+        x = sp.eye_array(n, format="csr") if features is None else features
+        named = None if names is None else tuple(names)
+        vars(graph).update(features=x, names=named, cleaning=cleaning)
+        graph._keep(adjacency)
+        return graph
 
     @classmethod
     def from_pyg(cls, data: Data) -> Graph:
@@ -179,13 +150,23 @@ class Graph:
         features: MatrixLike | None = None,
         names: Sequence[str] | None = None,
     ) -> Graph:
-        """Build the graph of a square matrix of weights; one-way edges are made two-way."""
-        entries = _canonical(adjacency).tocoo()
+        """Build the graph of a square matrix of weights; one-way edges are made two-way.
+
+        Repeated entries are added up, as everywhere in SciPy.
+        """
+        entries = sp.coo_array(adjacency)
         if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
             raise UsageError(f"The adjacency must be square; it is {entries.shape}.")
-        pairs = np.stack([entries.row, entries.col]).astype(np.int64)
-        n = entries.shape[0]
-        return cls.from_edges(pairs, n, weights=entries.data, features=features, names=names)
+        stored = entries.data != 0
+        pairs = np.stack([entries.row[stored], entries.col[stored]]).astype(np.int64)
+        return cls.from_edges(
+            pairs,
+            entries.shape[0],
+            weights=entries.data[stored],
+            features=features,
+            names=names,
+            repeat="sum",
+        )
 
     @classmethod
     def from_networkx(
@@ -207,12 +188,11 @@ class Graph:
         )
 
     @classmethod
-    def from_tables(cls, edges: Path | str, nodes: Path | str | None = None, **how: Any) -> Graph:
+    def from_tables(cls, edges: object, nodes: object = None, **how: Any) -> Graph:
         """Read a graph from an edge and a node table; see `kryograph.data.tables.read_tables`."""
         from kryograph.data.tables import read_tables
 
-        path = None if nodes is None else Path(nodes)
-        return read_tables(Path(edges), path, **{"label": None, **how}).graph
+        return read_tables(edges, nodes, **how).graph
 
     def to_pyg(self) -> Data:
         """Convert to a PyTorch Geometric `Data`: dense `x`, both directions in `edge_index`."""
@@ -241,9 +221,12 @@ class Graph:
     def fingerprint(self) -> str:
         """A digest of adjacency and features: equal for equal graphs."""
         shape = np.array(self.features.shape)
-        arrays = (shape, *_arrays(self.adjacency), *_arrays(self.features))
         # Indices may have 32 or 64 bits and features either precision: equal values count.
-        return digest(*(a.astype(np.int64 if a.dtype.kind == "i" else np.float64) for a in arrays))
+        return digest(shape, *_arrays(self.adjacency), *_arrays(self.features), widen=True)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """Return the graph itself, which never changes; scikit-learn copies each parameter."""
+        return self
 
     def __repr__(self) -> str:
         kind = "sparse" if isinstance(self.features, sp.csr_array) else "dense"
@@ -270,8 +253,8 @@ class Split:
             listed = np.asarray(getattr(self, part)).reshape(-1)
             if listed.dtype == bool:  # a mask in the manner of PyTorch Geometric
                 listed = np.flatnonzero(listed)
-            nodes = np.unique(whole_numbers(listed, "The nodes of a split"))
-            if nodes.size != listed.size:
+            nodes = np.sort(whole_numbers(listed, "The nodes of a split"))
+            if not np.diff(nodes).all():
                 raise UsageError(f"Split {self.name!r} lists a {part} node twice.")
             if nodes.size and nodes[0] < 0:
                 raise UsageError(f"Split {self.name!r} has the {part} node {nodes[0]}.")
@@ -280,7 +263,7 @@ class Split:
         if self.train.size == 0:
             raise UsageError(f"Split {self.name!r} has no training node.")
         together = np.concatenate([self.train, self.validation, self.test])
-        if not self.leaky and np.unique(together).size != together.size:
+        if not self.leaky and not np.diff(np.sort(together)).all():
             raise UsageError(f"Split {self.name!r}: train, validation and test overlap.")
 
     @cached_property
@@ -336,45 +319,72 @@ class Task:
         return bool(nodes.size and self.labels[nodes[0]] != UNKNOWN)
 
 
-def whole_numbers(values: npt.ArrayLike, what: str) -> Indices:
-    """Copy `values` as int64; anything but integers is an error that names `what`."""
+def whole_numbers(values: npt.ArrayLike, what: str, *, copy: bool = True) -> Indices:
+    """Convert `values` to int64; anything but integers is an error that names `what`.
+
+    Without `copy` the result may share the memory of `values`.
+    """
     array = np.asarray(values)
     if array.size and not np.issubdtype(array.dtype, np.integer):
         raise UsageError(f"{what} must be whole numbers; got {array.dtype}.")
-    return array.astype(np.int64)
+    return array.astype(np.int64, copy=copy)
 
 
 def checked_labels(labels: npt.ArrayLike, n: int, classes: int) -> Indices:
     """Check that there are N class numbers from `UNKNOWN` to `classes` - 1; a read-only copy."""
     checked = whole_numbers(labels, "Labels")
     if checked.shape != (n,):
-        raise UsageError(f"There are {n:,} nodes, but labels {checked.shape}.")
+        raise UsageError(f"There are {n:,} nodes, but labels of shape {checked.shape}.")
     if checked.max(initial=UNKNOWN) >= classes or checked.min(initial=0) < UNKNOWN:
-        raise UsageError(f"Labels must lie between -1 and {classes - 1}.")
+        raise UsageError(f"Labels must lie between -1 (unknown) and {classes - 1}.")
     checked.setflags(write=False)
     return checked
 
 
-def digest(*arrays: npt.NDArray[np.generic]) -> str:
-    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays."""
+def digest(*arrays: npt.NDArray[np.generic], widen: bool = False) -> str:
+    """Sixteen hexadecimal digits that depend on the types, shapes and contents of the arrays.
+
+    With `widen` integers count as int64 and other numbers as float64, whatever their type.
+    """
     sha = hashlib.sha256()
     for array in arrays:
-        sha.update(f"{array.dtype.str}{array.shape}".encode())
-        sha.update(np.ascontiguousarray(array).tobytes())
+        kind = np.dtype(np.int64 if array.dtype.kind == "i" else np.float64)
+        dtype = kind if widen else array.dtype
+        sha.update(f"{dtype.str}{array.shape}".encode())
+        flat = array.reshape(-1)
+        for start in range(0, flat.size, DIGEST_NUMBERS):
+            part = flat[start : start + DIGEST_NUMBERS].astype(dtype, copy=False)
+            sha.update(np.ascontiguousarray(part).data)
     return sha.hexdigest()[:16]
 
 
-def _canonical(matrix: sp.sparray | sp.spmatrix) -> sp.csr_array:
-    """Copy a matrix to its canonical form: sorted indices, no repeated entry, no stored zero."""
-    copy = sp.csr_array(matrix, copy=True)
-    copy.sum_duplicates()
-    copy.eliminate_zeros()
-    return copy
-
-
 def _as_features(features: MatrixLike) -> Features:
-    copy = _canonical(features) if sp.issparse(features) else np.array(features)
+    """Features as a graph keeps them: a copy, unless they are final and nobody can change them."""
+    if _is_frozen(features):
+        return features
+    copy = canonical_csr(features) if sp.issparse(features) else np.array(features)
     return copy if np.issubdtype(copy.dtype, np.floating) else copy.astype(np.float64)
+
+
+def _is_frozen(features: MatrixLike) -> TypeGuard[Features]:
+    """Whether features are in their final form and read-only, so that they need no copy."""
+    if not isinstance(features, np.ndarray | sp.csr_array) or features.dtype.kind != "f":
+        return False
+    if not all(_is_read_only(array) for array in _arrays(features)):
+        return False
+    return isinstance(features, np.ndarray) or bool(
+        features.has_canonical_format and features.data.all()
+    )
+
+
+def _is_read_only(array: npt.NDArray[np.generic]) -> bool:
+    """Whether nobody can change an array: neither itself nor an array that it is a part of."""
+    owner: object = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    return owner is None
 
 
 def _first_bad_row(features: Features) -> int:

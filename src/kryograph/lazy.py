@@ -60,7 +60,7 @@ class _LazyLoader(Loader):
 
 
 class _LazyFinder(MetaPathFinder):
-    """Finder of kryograph's modules with the loader above."""
+    """Finder that gives kryograph's modules a `_LazyLoader`."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

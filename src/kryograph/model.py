@@ -20,11 +20,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 
 from kryograph.errors import UsageError
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.features import FeatureRule
 from kryograph.files import replaced
 from kryograph.graph import Graph
 from kryograph.systems import SYSTEMS, Fit, System, system
 from kryograph.systems.base import Embedding, Probabilities, Weights
+from kryograph.threads import on_free_cores
 
 MODEL_FORMAT = 1
 """Version of the folder's layout. Versions up to this one can be read."""
@@ -81,6 +83,7 @@ class Model:
         width = original.features.shape[1]
         return cls(system, fit.task.classes, weights, width, original.fingerprint, extra, rule)
 
+    @on_free_cores()
     def predict_proba(self, graph: Graph) -> Probabilities:
         """Compute the N × C class probabilities of a graph with the same features."""
         if graph.features.shape[1] != self.features:
@@ -94,7 +97,7 @@ class Model:
                 "one (or its rows are in another order): fit again with this graph."
             )
         try:
-            return self.system.apply(self.weights, self._prepared(graph), len(self.classes))
+            return self.system.apply(self.weights, self.prepared(graph), len(self.classes))
         except (RuntimeError, KeyError, ValueError) as error:
             if isinstance(error, torch.OutOfMemoryError):
                 raise
@@ -103,11 +106,17 @@ class Model:
                 f"The weights do not fit a {self.system.name} with these settings: {reason}"
             ) from None
 
+    @on_free_cores()
     def embed(self, graph: Graph) -> Embedding:
         """Hidden representation of every node, or log-probabilities; see `System.embed`."""
-        return self.system.embed(self.weights, self._prepared(graph), len(self.classes))
+        return self.system.embed(self.weights, self.prepared(graph), len(self.classes))
 
-    def _prepared(self, graph: Graph) -> Graph:
+    def additive(self, graph: Graph) -> AdditiveForm:
+        """Form in which the log-odds of the graph of the fit are a sum; see `System.additive`."""
+        return self.system.additive(self.weights, self.prepared(graph), len(self.classes))
+
+    def prepared(self, graph: Graph) -> Graph:
+        """The graph with the features that the system sees."""
         return graph if self.rule is None else self.rule.graph(graph)
 
     def save(self, folder: Path) -> None:
@@ -212,6 +221,8 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        raise UsageError(f"There is no {path}: is {path.parent} a model's folder?") from None
+        raise UsageError(
+            f"There is no {path}: {path.parent} must be the folder of a model."
+        ) from None
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None

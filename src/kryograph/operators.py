@@ -1,6 +1,7 @@
 """Diffusion operators L of a graph. Nothing else in kryograph normalises an adjacency.
 
-`OPERATORS` holds one record per operator; a new operator is one decorated function there. In the
+`OPERATORS` holds one record per operator, from which both forms of an operator are computed: a
+constant matrix (`Operator`), and a list of entries that have gradients (`EdgeOperator`). In the
 formulas A is the adjacency of an undirected graph, D its degrees, Ã = A + I and D̃ its degrees.
 
 A node without neighbours keeps its own features under `sym` and `rw`, and has a zero row in all
@@ -9,9 +10,8 @@ Laplacians, so that the multiplicity of their eigenvalue 0 is the number of comp
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias, overload
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
@@ -84,9 +84,7 @@ class Operator:
     def __matmul__(self, x: Tensor | npt.NDArray[np.floating]) -> Tensor | npt.NDArray[np.floating]:
         if isinstance(x, Tensor):
             x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
-            # bfloat16 is multiplied in float32, because no sparse kernel takes bfloat16.
-            exact = x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
-            return self.tensor(exact, x.device) @ x
+            return self.tensor(product_type(x), x.device) @ x
         product: npt.NDArray[np.floating] = self.matrix @ x
         return product
 
@@ -97,9 +95,14 @@ def _storage_device(device: torch.device | str) -> torch.device:
     return torch.device("cpu") if named.type == "meta" else named
 
 
+def product_type(x: Tensor) -> torch.dtype:
+    """Type in which an operator is multiplied by x; no sparse kernel takes bfloat16."""
+    return x.dtype if x.dtype in (torch.float32, torch.float64) else torch.float32
+
+
 def operator(graph: Graph, name: str = "sym") -> Operator:
     """Compute the operator with this name for a graph."""
-    return from_adjacency(graph.adjacency, name)
+    return _build(graph.adjacency, name, symmetric=True)
 
 
 def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
@@ -108,10 +111,17 @@ def from_adjacency(adjacency: sp.csr_array, name: str = "sym") -> Operator:
     The adjacency has no self-loops. Its entry (i, j) is the weight with which node i receives the
     features of node j; degrees are sums of rows.
     """
+    return _build(adjacency, name, symmetric=False)
+
+
+def _build(adjacency: sp.csr_array, name: str, *, symmetric: bool) -> Operator:
+    """Compute an operator for an adjacency that is known to be `symmetric`, or may be."""
     check_known("operator", name, OPERATORS)
-    matrix = sp.csr_array(OPERATORS[name].matrix(adjacency.astype(np.float64)))
+    kind = OPERATORS[name]
+    matrix = sp.csr_array(kind.matrix(adjacency.astype(np.float64, copy=False)))
     matrix.sort_indices()
-    return Operator(name, matrix, symmetric=_is_symmetric(matrix))
+    known = symmetric and kind.left == kind.right
+    return Operator(name, matrix, symmetric=known or _is_symmetric(matrix))
 
 
 def from_edge_index(
@@ -124,95 +134,162 @@ def from_edge_index(
     """
     if edge_weight is not None and edge_weight.requires_grad:
         raise UsageError("Gradients with respect to edge weights are not available: detach them.")
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        raise UsageError(f"edge_index must be 2 × E; it is {tuple(edge_index.shape)}.")
-    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
-        raise UsageError(f"{edge_index.shape[1]} edges have weights {tuple(edge_weight.shape)}.")
+    _check_edges(edge_index, edge_weight, n)
     source, target = edge_index.detach().cpu().numpy()
-    if source.size and (edge_index.min() < 0 or edge_index.max() >= n):
-        raise UsageError(f"edge_index names a node outside 0 to {n - 1}.")
     weight = np.ones(source.size) if edge_weight is None else edge_weight.double().cpu().numpy()
-    if not np.all(np.isfinite(weight)) or not np.all(weight > 0):
-        raise UsageError("Edge weights must be positive and finite.")
     keep = source != target
     entries = (weight[keep], (target[keep], source[keep]))
     return from_adjacency(sp.coo_array(entries, shape=(n, n)).tocsr(), name)
 
 
-Matrix: TypeAlias = Callable[[sp.csr_array], sp.sparray]
-"""A function that computes the matrix of an operator."""
+def _check_edges(edge_index: Tensor, edge_weight: Tensor | None, n: int) -> None:
+    """Raise a `UsageError` if these are not the edges and positive weights of n nodes."""
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
+        raise UsageError(f"edge_index must be 2 × E; it is {tuple(edge_index.shape)}.")
+    if edge_weight is not None and edge_weight.shape != edge_index.shape[1:]:
+        raise UsageError(
+            f"There are {edge_index.shape[1]} edges, but weights of shape "
+            f"{tuple(edge_weight.shape)}."
+        )
+    if torch.compiler.is_compiling():
+        return  # a program is made for any edges: their values are not known yet
+    if edge_index.numel() and (edge_index.min() < 0 or edge_index.max() >= n):
+        raise UsageError(f"edge_index names a node outside 0 to {n - 1}.")
+    if edge_weight is not None:
+        weight = edge_weight.detach()
+        if not torch.all(torch.isfinite(weight) & (weight > 0)):
+            raise UsageError("Edge weights must be positive and finite.")
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeOperator:
+    """A linear operator on node features whose entries have gradients.
+
+    `L @ x` is the sum of each node's messages in the manner of PyTorch Geometric. It consists of
+    torch's own functions only, so it can be compiled and exported. `Operator` is several times
+    faster, and has constant entries.
+
+    Args:
+        edge_index: Source and target of each entry beside the diagonal, 2 × E.
+        values: These entries, E; those with the same source and target add up.
+        diagonal: Entries of the diagonal, N.
+    """
+
+    edge_index: Tensor
+    values: Tensor
+    diagonal: Tensor
+
+    def __matmul__(self, x: Tensor) -> Tensor:
+        exact = x.to(product_type(x))
+        source, target = self.edge_index[0], self.edge_index[1]
+        messages = self.values.to(exact.dtype)[:, None] * exact[source]
+        kept = self.diagonal.to(exact.dtype)[:, None] * exact
+        return kept.index_add(0, target, messages).to(x.dtype)
+
+
+def edge_operator(
+    edge_index: Tensor, edge_weight: Tensor | None, n: int, name: str = "sym"
+) -> EdgeOperator:
+    """Compute the operator of `from_edge_index`, with gradients for the edge weights.
+
+    >>> weight = torch.tensor([3.0], requires_grad=True)
+    >>> L = edge_operator(torch.tensor([[0], [1]]), weight, 2, "rw")
+    >>> (L @ torch.eye(2)).tolist()
+    [[1.0, 0.0], [0.75, 0.25]]
+    """
+    check_known("operator", name, OPERATORS)
+    _check_edges(edge_index, edge_weight, n)
+    kind, (source, target) = OPERATORS[name], (edge_index[0], edge_index[1])
+    if edge_weight is None:
+        weight = torch.ones_like(source, dtype=torch.float64)
+    else:
+        weight = edge_weight.double()
+    # Self-loops keep their place with weight 0: how many there are is not known in a program.
+    weight = torch.where(source == target, 0.0, weight)
+    degree = weight.new_full((n,), float(kind.loops)).index_add(0, target, weight)
+    left = weight.new_ones(n) if kind.left == 0 else _tensor_power(degree, kind.left)
+    right = weight.new_ones(n) if kind.right == 0 else _tensor_power(degree, kind.right)
+    values = left[target] * weight * right[source]
+    if kind.laplacian:
+        diagonal = _tensor_power(degree, 1 + kind.left + kind.right)
+        return EdgeOperator(edge_index, -values, diagonal)
+    return EdgeOperator(edge_index, values, left * right * float(kind.loops))
+
+
+def _tensor_power(degree: Tensor, exponent: float) -> Tensor:
+    """Compute degree ** exponent, with 0 where the degree is 0, there also as its gradient."""
+    positive = degree > 0
+    return torch.where(positive, torch.where(positive, degree, 1.0) ** exponent, 0.0)
 
 
 @dataclass(frozen=True)
 class OperatorKind:
-    """A kind of operator: its matrix for an adjacency without self-loops, and its properties."""
+    """A kind of operator: D^left A D^right, or D^left (D - A) D^right for a Laplacian.
 
-    matrix: Matrix
+    A factor with exponent 0 is no factor; otherwise a degree of 0 becomes 0.
+    """
+
     formula: str
     properties: str
-    searched: bool
+    left: float
+    right: float
+    loops: bool = False
+    """Whether A has a loop of weight 1 at every node: it is Ã then, and D is D̃."""
+    laplacian: bool = False
+    searched: bool = False
     """Whether a search for settings may choose this operator."""
 
-
-OPERATORS: dict[str, OperatorKind] = {}
-
-
-def _define(
-    name: str, formula: str, properties: str, *, searched: bool = False
-) -> Callable[[Matrix], Matrix]:
-    """Enter the decorated function into `OPERATORS`."""
-
-    def enter(matrix: Matrix) -> Matrix:
-        OPERATORS[name] = OperatorKind(matrix, formula, properties, searched)
+    def matrix(self, adjacency: sp.csr_array) -> sp.sparray:
+        """Compute the operator's matrix for an adjacency without self-loops."""
+        matrix = adjacency
+        if self.loops:
+            matrix = sp.csr_array(adjacency + sp.eye_array(adjacency.shape[0], format="csr"))
+        degree = matrix.sum(axis=1)
+        if not self.loops and (self.left != 0 or self.right != 0):
+            matrix = matrix.copy()  # its entries are multiplied in place
+        if self.left != 0:
+            matrix.data *= np.repeat(_power(degree, self.left), np.diff(matrix.indptr))
+        if self.right != 0:
+            matrix.data *= _power(degree, self.right)[matrix.indices]
+        if self.laplacian:
+            return sp.diags_array(_power(degree, 1 + self.left + self.right)) - matrix
         return matrix
 
-    return enter
 
-
-@_define(
-    "sym",
-    "D̃^{-1/2} Ã D̃^{-1/2}",
-    "symmetric, spectrum in (-1, 1]; the operator of the paper's text",
-    searched=True,
-)
-def _symmetric(adjacency: sp.csr_array) -> sp.sparray:
-    affinity = _affinity(adjacency)
-    root = sp.diags_array(_power(affinity.sum(axis=1), -0.5))
-    return root @ affinity @ root
-
-
-@_define("rw", "D̃^{-1} Ã", "rows sum to 1; the operator of the authors' code (D1)", searched=True)
-def _random_walk(adjacency: sp.csr_array) -> sp.sparray:
-    affinity = _affinity(adjacency)
-    return sp.diags_array(_power(affinity.sum(axis=1), -1.0)) @ affinity
-
-
-@_define("laplacian", "D - A", "symmetric, L 1 = 0")
-def _laplacian(adjacency: sp.csr_array) -> sp.sparray:
-    return sp.diags_array(adjacency.sum(axis=1)) - adjacency
-
-
-@_define("normalised-laplacian", "I - D^{-1/2} A D^{-1/2}", "symmetric, spectrum in [0, 2]")
-def _normalised_laplacian(adjacency: sp.csr_array) -> sp.sparray:
-    degree = adjacency.sum(axis=1)
-    root = sp.diags_array(_power(degree, -0.5))
-    return sp.diags_array((degree > 0).astype(np.float64)) - root @ adjacency @ root
-
-
-@_define("affinity", "A + I", "symmetric")
-def _affinity(adjacency: sp.csr_array) -> sp.sparray:
-    return adjacency + sp.eye_array(adjacency.shape[0])
-
-
-@_define("walk-laplacian", "I - D^{-1} A", "similar to the normalised Laplacian")
-def _walk_laplacian(adjacency: sp.csr_array) -> sp.sparray:
-    has_neighbours = (adjacency.sum(axis=1) > 0).astype(np.float64)
-    return sp.diags_array(has_neighbours) - _neighbour_mean(adjacency)
-
-
-@_define("neighbour-mean", "D^{-1} A", "rows sum to 1, or to 0 without neighbours")
-def _neighbour_mean(adjacency: sp.csr_array) -> sp.sparray:
-    return sp.diags_array(_power(adjacency.sum(axis=1), -1.0)) @ adjacency
+OPERATORS = {
+    "sym": OperatorKind(
+        "D̃^{-1/2} Ã D̃^{-1/2}",
+        "symmetric, spectrum in (-1, 1]; the operator of the paper's text",
+        left=-0.5,
+        right=-0.5,
+        loops=True,
+        searched=True,
+    ),
+    "rw": OperatorKind(
+        "D̃^{-1} Ã",
+        "rows sum to 1; the operator of the authors' code (D1)",
+        left=-1,
+        right=0,
+        loops=True,
+        searched=True,
+    ),
+    "laplacian": OperatorKind("D - A", "symmetric, L 1 = 0", left=0, right=0, laplacian=True),
+    "normalised-laplacian": OperatorKind(
+        "I - D^{-1/2} A D^{-1/2}",
+        "symmetric, spectrum in [0, 2]",
+        left=-0.5,
+        right=-0.5,
+        laplacian=True,
+    ),
+    "affinity": OperatorKind("A + I", "symmetric", left=0, right=0, loops=True),
+    "walk-laplacian": OperatorKind(
+        "I - D^{-1} A", "similar to the normalised Laplacian", left=-1, right=0, laplacian=True
+    ),
+    "neighbour-mean": OperatorKind(
+        "D^{-1} A", "rows sum to 1, or to 0 without neighbours", left=-1, right=0
+    ),
+}
+"""The operators by name."""
 
 
 def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.float64]:
@@ -223,8 +300,13 @@ def _power(degree: npt.NDArray[np.float64], exponent: float) -> npt.NDArray[np.f
 
 
 def _is_symmetric(matrix: sp.csr_array) -> bool:
+    """Whether a matrix with sorted indices and no stored zero equals its transpose."""
+    transpose = matrix.T.tocsr()
+    if not np.array_equal(matrix.indptr, transpose.indptr):
+        return False
+    if not np.array_equal(matrix.indices, transpose.indices):
+        return False
     # The comparison allows for rounding: d_i^{-1/2} a d_j^{-1/2} is multiplied from the left, so
     # that (i, j) and (j, i) may differ in their last digits.
-    transpose = matrix.T.tocsr()
-    tolerance = 4 * np.finfo(np.float64).eps * abs(matrix).maximum(abs(transpose))
-    return bool((abs(matrix - transpose) > tolerance).nnz == 0)
+    tolerance = 4 * np.finfo(np.float64).eps * np.maximum(abs(matrix.data), abs(transpose.data))
+    return bool(np.all(abs(matrix.data - transpose.data) <= tolerance))

@@ -12,12 +12,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+EMBEDDING_COLUMNS = 16
+"""Number of columns from which torch's kernel for embedding bags is faster than those for sparse
+matrices, in float32 (`kryograph bench spmm`)."""
+
 TORCH_KERNEL_COLUMNS = 96
-"""Number of columns from which torch's own kernel is faster than MKL's (`kryograph bench spmm`)."""
+"""Number of columns from which torch's own kernel is faster than MKL's, in float64."""
 
 
 class SparseMatrix:
@@ -45,7 +50,10 @@ class SparseMatrix:
         device: torch.device | str = "cpu",
         symmetric: bool = False,
     ) -> SparseMatrix:
-        """Copy a SciPy matrix; if it is `symmetric`, its transpose needs no computation."""
+        """Convert a SciPy matrix. Its indices may be shared, its entries are copied.
+
+        If the matrix is `symmetric`, its transpose needs no computation.
+        """
         return cls(_to_torch(matrix, dtype, device), symmetric=symmetric)
 
     @property
@@ -116,7 +124,7 @@ class SparseMatrix:
         return SparseMatrix(_to_torch(selected, self.dtype, self.device))
 
     def corner(self, rows: int, columns: int, *, symmetric: bool = False) -> SparseMatrix:
-        """The first `rows` rows without a copy; their entries must lie in the first `columns`."""
+        """View of the first `rows` rows, which must have no entry beyond the first `columns`."""
         start = self._matrix.crow_indices()[: rows + 1]
         end = int(start[-1])
         entries = self._matrix.col_indices()[:end], self._matrix.values()[:end]
@@ -128,14 +136,47 @@ class SparseMatrix:
 
     def product(self, x: Tensor) -> Tensor:
         """Compute A X without gradients."""
+        if self._suits_bags(x):
+            return self._weighted_sums(x)
         if self.device.type == "cpu" and x.ndim == 2 and x.shape[1] >= TORCH_KERNEL_COLUMNS:
             product: Tensor = torch.sparse.mm(self._matrix, x, "sum")
             return product
         return self._matrix @ x
 
     def add_product_(self, to: Tensor, x: Tensor) -> Tensor:
-        """Add A X to the matrix `to` in place, without gradients: one pass over it, not two."""
+        """Add A X to the matrix `to` in place, without gradients."""
+        if self._suits_bags(x):
+            return to.add_(self._weighted_sums(x))
         return to.addmm_(self._matrix, x)
+
+    def _suits_bags(self, x: Tensor) -> bool:
+        """Whether `_weighted_sums` computes A X, faster."""
+        return (
+            x.device.type == "cpu"
+            and x.ndim == 2
+            and x.shape[1] >= EMBEDDING_COLUMNS
+            and x.dtype == self.dtype == torch.float32
+            and self.nnz > 0
+        )
+
+    def _weighted_sums(self, x: Tensor) -> Tensor:
+        """A X: a row of it is a weighted sum of rows of X, as in a bag of word embeddings.
+
+        torch has a kernel for such bags that fetches the next rows of X while it adds the present
+        one, which those for sparse matrices do not.
+        """
+        if x.shape[0] != self.shape[1]:
+            raise ValueError(f"a {tuple(self.shape)} matrix times a {tuple(x.shape)} one")
+        start, columns = self._matrix.crow_indices(), self._matrix.col_indices()
+        sums: Tensor = torch.embedding_bag(
+            x.contiguous(),
+            columns,
+            start,
+            mode=0,  # sums
+            per_sample_weights=self.values,
+            include_last_offset=True,
+        )[0]
+        return sums
 
 
 class _Product(torch.autograd.Function):
@@ -159,11 +200,18 @@ def _to_torch(matrix: sp.csr_array, dtype: torch.dtype, device: torch.device | s
     fits = max(*matrix.shape, matrix.nnz) < np.iinfo(np.int32).max
     index = np.int32 if fits else np.int64
     return _csr(
-        torch.from_numpy(matrix.indptr.astype(index)),
-        torch.from_numpy(matrix.indices.astype(index)),
-        torch.tensor(matrix.data, dtype=dtype),
+        shared_tensor(matrix.indptr.astype(index, copy=False)),
+        shared_tensor(matrix.indices.astype(index, copy=False)),
+        shared_tensor(matrix.data).to(dtype, copy=True),
         matrix.shape,
     ).to(device)
+
+
+def shared_tensor(array: npt.NDArray[Any]) -> Tensor:
+    """Tensor on the memory of an array, which may be read-only; nobody may write to it then."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array)
 
 
 def _csr(start: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:

@@ -56,6 +56,60 @@ def calibration_error(
     return float(abs(gaps).sum() / labels.size)
 
 
+def f1_score(
+    probabilities: npt.NDArray[np.float64], labels: npt.NDArray[np.int64], positive: int
+) -> float:
+    """Harmonic mean of precision and recall of the class `positive`; 0 if it is never predicted.
+
+    >>> f1_score(np.array([[0.1, 0.9], [0.2, 0.8], [0.7, 0.3]]), np.array([1, 0, 0]), 1)
+    0.6666666666666666
+    """
+    predicted, true = probabilities.argmax(axis=1) == positive, labels == positive
+    return 2 * float((predicted & true).sum()) / max(int(predicted.sum() + true.sum()), 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecall:
+    """Precision and recall of a ranking: an entry for each distinct score, the highest first.
+
+    Args:
+        thresholds: The scores; the nodes with this score or a higher one are taken.
+        precision: Share of positive nodes among those that are taken.
+        recall: Share of the positive nodes that are taken.
+    """
+
+    thresholds: npt.NDArray[np.float64]
+    precision: npt.NDArray[np.float64]
+    recall: npt.NDArray[np.float64]
+
+    @property
+    def average_precision(self) -> float:
+        """Mean of the precision, weighted by the steps of the recall."""
+        return float(np.diff(self.recall, prepend=0.0) @ self.precision)
+
+
+def precision_recall(
+    scores: npt.NDArray[np.float64],
+    positive: npt.NDArray[np.bool_],
+    weights: npt.NDArray[np.float64] | None = None,
+) -> PrecisionRecall:
+    """Compute precision and recall at every threshold; at least one node must be positive.
+
+    >>> positive = np.array([True, True, False, True])
+    >>> curve = precision_recall(np.array([0.9, 0.5, 0.5, 0.1]), positive)
+    >>> curve.recall.round(2), curve.precision.round(2)
+    (array([0.33, 0.67, 1.  ]), array([1.  , 0.67, 0.75]))
+    >>> round(curve.average_precision, 4)
+    0.8056
+    """
+    w = np.ones(len(scores)) if weights is None else weights
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True))
+    hits, taken = np.cumsum((w * positive)[order])[last], np.cumsum(w[order])[last]
+    return PrecisionRecall(ranked[last], hits / taken, hits / (w * positive).sum())
+
+
 METRICS: dict[str, Metric] = {"accuracy": accuracy}
 """Metrics by name. Every run records all of them on its test nodes."""
 

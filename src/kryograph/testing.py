@@ -32,6 +32,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from kryograph.data import synthetic_citations, toy
+from kryograph.errors import UsageError
 from kryograph.graph import NO_NODES, UNKNOWN, Graph, Indices, Split, Task
 from kryograph.model import Model
 from kryograph.systems import SYSTEMS, Fit, SearchRange, Settings, System, system
@@ -303,6 +304,22 @@ class Check:
         else:
             expected = log_probabilities(method.apply(fit.weights, task.graph, classes))
             assert_allclose(embedding, expected, atol=1e-6)
+
+    def _check_explains_exactly_or_refuses(self) -> None:
+        task = _task()
+        fit, classes = self._fit(task), len(task.classes)
+        try:
+            form = self._build().additive(fit.weights, task.graph, classes)
+        except UsageError:
+            return
+        for node in (0, 100, 299):
+            logs = form.log_probabilities(node)
+            assert_allclose(np.exp(logs), fit.predict_proba()[node], atol=1e-4)
+            parts = form.contributions(node, 0, 1)
+            features = parts.features.sum() + parts.structure
+            rest = parts.intercept + sum(parts.others.values())
+            for part in (parts.hops.sum(), parts.nodes.sum(), parts.neighbours.sum(), features):
+                assert_allclose(rest + part, logs[0] - logs[1], atol=1e-8)
 
     def _check_permuted_nodes_give_permuted_output(self) -> None:
         whole = _citations()

@@ -7,9 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-from kryograph.cli import main
+from kryograph.cli import console, main
 
 Inside = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture(autouse=True)
+def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No stage is mentioned on standard error, however long a slow machine takes for it."""
+    monkeypatch.setattr(console, "STAGE_DELAY_SECONDS", float("inf"))
 
 
 @pytest.fixture

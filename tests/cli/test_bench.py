@@ -132,3 +132,26 @@ def test_bench_graphs_refuses_bad_options(
     code, _, messages = run("bench", "graphs", *arguments)
     assert code == 2
     assert message in messages
+
+
+def test_bench_suggest_prints_what_rules_add_to_random_labels(run: Run, tmp_path: Path) -> None:
+    write_graph(tmp_path / "one.npz", seed=1)
+    write_graph(tmp_path / "two.npz", seed=2)
+    out = tmp_path / "rows.csv"
+    options = ("suggest", "--data", tmp_path, "--per-class", "3,5", "--draws", "2", "--quick")
+    printed = answer(run, *options, "--rule", "coverage,uncertainty", "--out", out)
+    lines = [line.split() for line in printed.splitlines() if line.split()]
+    rows = [line[:2] for line in lines if line[0] in ("coverage", "uncertainty")]
+    one_rule = ["one", "two", "all"]
+    assert rows == [[rule, graph] for rule in ("coverage", "uncertainty") for graph in one_rule]
+    assert len(out.read_text().splitlines()) == 1 + 2 * 2 * 3 * 2
+    result = json_of(run, *map(str, options), "--rule", "coverage,uncertainty", "--out", str(out))
+    assert {gain["graph"] for gain in result["gains"]} == {"one", "two", ""}
+    assert len(result["rows"]) == 24
+
+
+def test_bench_suggest_refuses_an_unknown_rule(run: Run, tmp_path: Path) -> None:
+    write_graph(tmp_path / "one.npz")
+    code, _, err = run("bench", "suggest", "--data", tmp_path, "--rule", "densest")
+    assert code == 2
+    assert "doubtful-coverage" in err

@@ -34,8 +34,8 @@ def test_commands_are_listed_in_the_order_of_use(inside: Inside) -> None:
     out, _ = inside("--help")
     listed = out.split("Commands:\n")[1].split("\n\n")[0].splitlines()
     assert [line.split()[0] for line in listed if line.startswith("  ") and line[2] != " "] == [
-        *("fit", "predict", "suggest", "demo", "train", "tune", "reproduce", "results", "compare"),
-        *("theory", "depth", "systems", "datasets", "data", "bench"),
+        *("fit", "explain", "predict", "suggest", "label", "demo", "train", "tune", "reproduce"),
+        *("results", "compare", "theory", "depth", "systems", "datasets", "data", "bench"),
     ]
     assert {path[0] for path in LEAVES} == COMMANDS.keys()
 
@@ -116,7 +116,12 @@ LIGHT: list[tuple[int, tuple[str, ...]]] = [
     (2, ("predict", "none", "--edges", "e.csv", "--out", "new.csv")),
     (2, ("suggest", "none")),
     (2, ("suggest", "none", "--count", "0")),
-    (2, ("bench", "fit", "--draws", "0")),
+    (2, ("bench", "graphs")),
+    (2, ("bench", "graphs", "--data", "graphs", "--draws", "0")),
+    (2, ("bench", "graphs", "--data", "graphs", "--per-class", "few")),
+    (2, ("depth", "--depths", "deep")),
+    (2, ("train", "--label-rate", "5")),
+    (2, ("tune", "lp", "--label-rate", "few")),
 ]
 """Exit code and arguments of calls that compute nothing."""
 

@@ -46,6 +46,17 @@ def test_note_is_one_line_on_standard_error_as_it_is(capsys: Capture) -> None:
     assert capsys.readouterr() == ("", message + "\n")
 
 
+def test_control_characters_of_names_never_reach_the_terminal(capsys: Capture) -> None:
+    note("label -> b\x1b[2J 10")
+    print_text("class \x9b31m\u202e", {"class": "bold"})
+    print_table(("class", "nodes"), [("b\x1b[2J", "10")])
+    printed = capsys.readouterr()
+    assert printed.err == "label -> b\\x1b[2J 10\n"
+    assert printed.out.startswith("class \\x9b31m\\u202e\n")
+    assert "b\\x1b[2J" in printed.out
+    assert "\x1b" not in printed.out
+
+
 def test_print_json_has_only_ascii_characters(capsys: Capture) -> None:
     print_json({"name": "Größe"})
     assert capsys.readouterr().out == '{\n  "name": "Gr\\u00f6\\u00dfe"\n}\n'

@@ -115,7 +115,10 @@ def test_theory_says_what_the_theorems_say(run: Run, tmp_path: Path) -> None:
         (("reproduce", "figure-tsne", "--dataset", "coar"), "did you mean 'cora'"),
         (("reproduce", "figure-spectrum", "--datasets", "cora,coar"), "did you mean 'cora'"),
         (("depth", "--depths", "0,1"), "Depths must be at least 1; got 0, 1"),
-        (("depth", "--depths", "deep"), "--depths takes whole numbers by commas, not 'deep'"),
+        (
+            ("depth", "--depths", "deep"),
+            "--depths takes whole numbers with commas",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from kryograph.data import Dataset, synthetic_citations
+from tests.fraud_graph import FRAUD_CLASSES, draw_fraud_graph
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -30,7 +31,8 @@ def write_tables(data: Dataset, folder: Path, labelled: int = 60) -> tuple[Path,
         writer = csv.writer(file)
         writer.writerow(["source", "target"])
         writer.writerows((f"n{i}", f"n{j}") for i, j in zip(pairs.row, pairs.col, strict=True))
-    words = data.graph.features.toarray()
+    x = data.graph.features
+    words = x.toarray() if sp.issparse(x) else x
     with nodes.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["id", *(f"w{k}" for k in range(words.shape[1])), "topic"])
@@ -147,10 +149,91 @@ def test_an_output_that_exists_is_kept_unless_asked(
     assert (precious / "chapter1.tex").exists()
 
 
+@pytest.fixture(scope="module")
+def frauds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A fraud graph as two tables; about 20 of 250 labels are 'yes'."""
+    graph, _, labels = draw_fraud_graph(600, labelled=0.4, share=0.08, signal=1.5, seed=4)
+    data = Dataset("frauds", graph, np.maximum(labels, 0), FRAUD_CLASSES, "drawn")
+    folder = tmp_path_factory.mktemp("frauds")
+    edges, nodes = write_tables(data, folder, 0)
+    rows = rows_of(nodes)
+    with nodes.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        for row, label in zip(rows, labels, strict=True):
+            writer.writerow(row | {"topic": FRAUD_CLASSES[label] if label >= 0 else ""})
+    return edges, nodes
+
+
+def test_a_rare_class_has_honest_figures_and_sets_of_its_own(
+    run: Run, frauds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = frauds
+    out = tmp_path / "run"
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic", "--out", out)
+    code, printed, messages = run(*command, "--coverage-by", "class", "--metric", "f1")
+    assert code == 0
+    for beginning in ("Held-out accuracy", "Always 'no'", "Balanced accuracy", "Average precision"):
+        assert f"\n{beginning}" in printed
+    assert "top-ranked of" in printed
+    assert "made for f1" in messages
+    rows = rows_of(out / "predictions.csv")
+    by_rank = sorted(rows, key=lambda row: int(row["p_rank"]))
+    assert [int(row["p_rank"]) for row in by_rank] == list(range(1, 601))
+    chances = [float(row["p(yes)"]) for row in by_rank]
+    assert chances == sorted(chances, reverse=True)
+    if (out / "disputed.csv").exists():
+        assert set(rows_of(out / "disputed.csv")[0]) == {"id", "given", "predicted", "probability"}
+
+    # The model has the thresholds by class and the positive class too.
+    new = tmp_path / "new.csv"
+    assert run("predict", out, "--edges", edges, "--nodes", nodes, "--out", new)[0] == 0
+    for ours, again in zip(rows, rows_of(new), strict=True):
+        assert (ours["set"], ours["p_rank"]) == (again["set"], again["p_rank"])
+
+
+def test_json_of_a_fit_has_baseline_classes_ranking_and_disputed_labels(
+    run: Run, frauds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = frauds
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic", "--system", "lp")
+    code, printed, _ = run(*command, "--positive", "no", "--json", "--out", tmp_path / "run")
+    assert code == 0
+    summary = json.loads(printed)
+    assert summary["baseline"]["class"] == "no"
+    assert [one["class"] for one in summary["per_class"]] == ["no", "yes"]
+    assert summary["ranking"]["positive"] == "no"
+    assert summary["coverage_by"] == "all"
+    assert isinstance(summary["disputed"], list)
+
+
+def test_sets_by_class_need_labels_of_each_class(
+    run: Run, frauds: tuple[Path, Path], tmp_path: Path
+) -> None:
+    edges, nodes = frauds
+    command = ("fit", "--edges", edges, "--nodes", nodes, "--label", "topic")
+    strict = ("--coverage-by", "class", "--coverage", "0.99")
+    code, _, complaint = run(*command, *strict, "--out", tmp_path / "run")
+    assert code == 2
+    assert "at least 99 labels of each class" in complaint
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ((), "Say --label NAME"),
+        (("--label", "topic", "--metric", "f1"), "'f1' is one of two classes, and there are 3"),
+        (("--label", "topic", "--metric", "f2"), "Unknown metric 'f2'"),
+        (("--label", "topic", "--positive", "class 1"), "one of two classes, and there are 3"),
+        (
+            ("--label", "topic", "--system", "lp", "--metric", "balanced-accuracy"),
+            "add --search, or leave --metric or --system out",
+        ),
+        (
+            ("--label", "topic", "--system", "lp", "--class-weight", "balanced"),
+            "belong to the pool",
+        ),
         (("--label", "topics"), "did you mean 'topic'"),
         (("--label", "topic", "--coverage", "1.5"), "--coverage must lie between 0 and 1"),
         (("--label", "topic", "--system", "crystal-ball"), "Unknown system"),
@@ -171,7 +254,8 @@ def test_misuse_gets_a_sentence_and_leaves_nothing(
     code, said, complaint = run("fit", "--edges", edges, "--nodes", nodes, *arguments, "--out", out)
     assert code == 2
     assert sentence in complaint
-    assert complaint.count("\n") == 1
+    lines = complaint.splitlines()
+    assert [line for line in lines if " -> " not in line] == lines[-1:]  # after the plan
     assert said == ""
     assert list(tmp_path.iterdir()) == []
 

@@ -26,6 +26,7 @@ ARGUMENTS = {
     "suggest": "run",
     "tune": "lp",
     "bench graphs": "--data cora",
+    "bench suggest": "--data cora",
 }
 """Required arguments of the commands that have whole numbers among their options."""
 
@@ -52,7 +53,7 @@ def test_every_command_with_counts_is_known() -> None:
 
 @pytest.mark.parametrize(("command", "option"), COUNTS, ids=lambda value: value)
 def test_count_is_refused_below_its_least_value(run: Run, command: str, option: str) -> None:
-    least = 0 if option == "--seed" else 1
+    least = 0 if option in ("--seed", "--port", "--first") else 1
     words = [*command.split(), *ARGUMENTS.get(command, "").split()]
     for value in (least - 1, -7):
         message = f"kryograph: {option} must be at least {least}; it is {value}.\n"

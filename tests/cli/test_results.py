@@ -100,7 +100,7 @@ def test_committed_runs_are_an_export_of_one_store(run: Call, clone: Path) -> No
     assert code == 0, notes
     files = sorted(path.name for path in (clone / "exported").iterdir())
     assert files == ["leak.csv", "other.csv", "table1.csv", "table2.csv"]
-    others = {"fit.csv", "fit_pool.csv", "graphs.csv"}  # rows of another kind
+    others = {"fit.csv", "fit_pool.csv", "graphs.csv", "suggest.csv"}  # rows of another kind
     assert {path.name for path in (clone / "results").iterdir()} == {*files, *others}
     for name in files:
         exported = (clone / "exported" / name).read_bytes()

@@ -53,5 +53,5 @@ def test_labelled_only_removes_nodes_and_numbers_the_others_anew(data: Dataset) 
 
 
 def test_labels_outside_the_classes_are_refused(data: Dataset) -> None:
-    with pytest.raises(UsageError, match="Labels must lie between -1 and 0"):
+    with pytest.raises(UsageError, match=r"Labels must lie between -1 \(unknown\) and 0"):
         replace(data, classes=("a",))

@@ -12,7 +12,6 @@ from kryograph.data import Dataset
 from kryograph.data.splits import (
     leaky_split,
     mask_splits,
-    parse_rate,
     per_class_split,
     random_split,
     rate_split,
@@ -95,44 +94,9 @@ def test_every_labelled_node_is_drawn_about_equally_often() -> None:
     assert not test[40:].any()
 
 
-@pytest.mark.parametrize(
-    ("text", "rate"),
-    [
-        ("1%", Fraction(1, 100)),
-        ("0.5 %", Fraction(1, 200)),
-        (" 0.03% ", Fraction(3, 10_000)),
-        ("0.01", Fraction(1, 100)),
-        ("100%", Fraction(1)),
-        ("1", Fraction(1)),
-        ("1e-3", Fraction(1, 1000)),
-    ],
-)
-def test_rates_are_exact(text: str, rate: Fraction) -> None:
-    assert parse_rate(text) == rate
-
-
 def test_seven_percent_of_a_hundred_is_seven() -> None:
     labels = np.arange(2000) % 20
     assert rate_split(labels, "7%", seed=0, validation=1, test=1).train.size == 7 * 20
-
-
-@pytest.mark.parametrize("text", ["", "%", "one", "nan", "inf", "1%%", "1% of", "1e999999999"])
-def test_what_is_not_a_number_is_no_rate(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a number; write it like '1%'"):
-        parse_rate(text)
-
-
-@pytest.mark.parametrize("text", ["0", "0%", "-1%"])
-def test_a_rate_is_above_zero(text: str) -> None:
-    with pytest.raises(UsageError, match="must be above 0"):
-        parse_rate(text)
-
-
-def test_a_rate_is_at_most_all() -> None:
-    with pytest.raises(UsageError, match="more than 100%"):
-        parse_rate("100.1%")
-    with pytest.raises(UsageError, match="5 percent is written '5%'"):
-        parse_rate("5")
 
 
 def test_a_rate_below_one_label_per_class_names_the_smallest() -> None:

@@ -5,6 +5,8 @@ import torch
 
 from kryograph.data import load, toy
 from kryograph.engine.cost import (
+    CACHE_BYTES,
+    CACHE_SPEEDUP,
     EFFICIENCY,
     NOMINAL,
     RUN_BYTES,
@@ -39,8 +41,9 @@ SLOW = Rates(flops=10, bytes=4, launch=0.5)
     [
         # (2 × 3) @ (3 × 5): thirty multiplications and additions; 6, 15 and 10 numbers.
         (gemm_cost(2, 3, 5), 60, 4 * 31),
-        # Seven entries: each reads an index, a value and a row of five; three rows are written.
-        (spmm_cost(7, 3, 5), 70, 7 * (4 + 4 + 20) + 60),
+        # Seven entries: each reads an index, a value and a row of five, four times as fast because
+        # all fits into the cache; three rows are written.
+        (spmm_cost(7, 3, 5), 70, 7 * (4 + 4 + 20) / 4 + 60),
         (memory_pass_cost(10), 0, 40),
     ],
 )
@@ -215,3 +218,10 @@ def test_sizes_for_people() -> None:
         "1.0 GB",
         "1260.0 GB",
     ]
+
+
+def test_spmm_cost_of_a_factor_in_the_cache_moves_fewer_bytes() -> None:
+    rows = CACHE_BYTES // (4 * 64)
+    inside, outside = (spmm_cost(10 * n, n, 64).kernels[0].bytes for n in (rows, rows + 1))
+    assert inside == pytest.approx(10 * rows * (4 * 64 + 8) / CACHE_SPEEDUP + CACHE_BYTES)
+    assert outside > 3 * inside

@@ -202,3 +202,23 @@ def test_a_sparse_product_costs_its_entries_and_a_dense_one_its_size() -> None:
     assert 0 < entries < 18
     assert features(True).cost(3, 7) == spmm_cost(entries, 3, 7)
     assert features(False).cost(3, 7) == gemm_cost(3, 6, 7)
+
+
+def test_hops_of_all_nodes_in_order_use_the_matrix_of_the_operator() -> None:
+    L = operator(toy.cycle(5))
+    hops = Hops(L, torch.arange(5), 2, torch.float64)
+    assert hops.step(0).values.data_ptr() == L.tensor(torch.float64).values.data_ptr()
+    turned = Hops(L, torch.tensor([1, 0, 2, 3, 4]), 2, torch.float64)
+    assert turned.step(0).values.data_ptr() != hops.step(0).values.data_ptr()
+
+
+def test_release_gives_memory_back_and_steps_are_made_again() -> None:
+    L = operator(toy.path(6))
+    hops = Hops(L, torch.tensor([2]), 2, torch.float64)
+    before = hops.step(0).to_dense()
+    hops.release()
+    assert torch.equal(hops.step(0).to_dense(), before)
+    rows = FeatureRows(torch.arange(12.0).view(6, 2), hops.order)
+    x = rows.x
+    rows.release()
+    assert torch.equal(rows.x, x)

@@ -172,7 +172,7 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
         ('"cora"', '"coar"', r"Unknown data set 'coar'"),
         ('split = "1%"', 'split = "101%"', r"more than 100%"),
         ('split = "1%"', 'spilt = "1%"', r"Unknown key of a column 'spilt'"),
-        ('name = "B"', 'name = "A 1%"', r"Two columns have the same name"),
+        ('name = "B"', 'name = "A 1%"', r"Two columns have the name 'A 1%'"),
         ("columns = [", "columns = ", r"mine.toml is not TOML"),
         ("[published]", "[[published]]", r"'columns' must be a list and 'published' a table"),
     ],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +23,8 @@ from kryograph.figures.depth import (
 )
 from kryograph.nn import GCN
 from kryograph.operators import operator
+from kryograph.runs.job import Job, Scenario
+from kryograph.runs.perform import perform
 from kryograph.systems import system
 from kryograph.systems.deep_krylov import DeepKrylov
 from kryograph.systems.network import NetworkSystem
@@ -66,6 +71,17 @@ def test_a_point_has_an_interval_and_is_the_same_again(data: Dataset) -> None:
     assert accuracy_over_seeds(method, data, 2, stop="3") == row
     alone = accuracy_over_seeds(method, data, 1, stop="3")
     assert (alone["low"], alone["std"]) == (None, None)
+
+
+def test_a_random_split_is_drawn_for_each_seed(data: Dataset) -> None:
+    method = at_depth("Snowball", 1)
+    no_public = replace(data, public=None)
+    with pytest.raises(UsageError, match="no public split"):
+        accuracy_over_seeds(method, no_public, 2, stop="3")
+    row = accuracy_over_seeds(method, no_public, 2, split="5 per class", stop="3")
+    job = Job(method, "figure", Scenario(data.name, "5 per class", "validation"), 1, stop="3")
+    scores = [perform(replace(job, seed=seed), no_public).test_accuracy for seed in (0, 1)]
+    assert row["mean"] == pytest.approx(np.mean(np.array(scores, dtype=float)))
 
 
 def test_runs_that_diverge_are_counted_and_left_out(data: Dataset) -> None:

@@ -36,6 +36,9 @@ def test_the_score_is_that_of_the_same_run_and_neighbours_have_the_same_class(
     distance = np.linalg.norm(embedding.positions[:, None] - embedding.positions, axis=2)
     nearest = np.argsort(distance, axis=1)[:, 1]
     assert (data.labels == data.labels[nearest]).mean() > 0.6  # by chance, a third
+    random = embed_nodes(data, "snowball", 2, "5 per class", "20")
+    drawn = replace(job, scenario=Scenario(data.name, "5 per class", "validation"), stop="20")
+    assert random.test_accuracy == perform(drawn, data).test_accuracy
     assert embedding.width == system("snowball").settings.as_dict()["hidden"]
 
 

@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from kryograph.errors import UsageError
-from kryograph.labelling.calibration import Calibration, calibrate, reliability
+from kryograph.labelling.calibration import (
+    Calibration,
+    calibrate,
+    check_labels_of_classes,
+    labels_needed,
+    positive_class,
+    reliability,
+)
 from kryograph.stats import tempered
 
 
@@ -45,6 +52,14 @@ def test_calibrate_takes_the_threshold_of_split_conformal_prediction() -> None:
     calibration = calibrate(raw, np.zeros(19, dtype=int))
     expected = tempered(raw, calibration.temperature)[1, 0]
     assert calibration.threshold == pytest.approx(expected)
+
+
+def test_calibrate_keeps_a_temperature_that_is_known() -> None:
+    true = np.arange(1, 20) / 20
+    raw = np.stack([true, 1 - true], axis=1)
+    calibration = calibrate(raw, np.zeros(19, dtype=int), temperature=1.0)
+    assert calibration.temperature == 1
+    assert calibration.threshold == pytest.approx(0.1)  # the second smallest, as it was
 
 
 def test_sets_hold_every_class_if_there_are_too_few_labels() -> None:
@@ -115,11 +130,98 @@ def test_sets_are_never_empty() -> None:
     assert sets.tolist() == [[True, False, False]]
 
 
+# A threshold for each class
+
+
+def test_thresholds_by_class_are_those_of_the_labels_of_each_class() -> None:
+    # 19 nodes of each class and 90 %: two of 20 may be left out, so the second smallest counts.
+    first = np.concatenate([np.arange(1, 20) / 20, np.arange(1, 20) / 40])
+    raw = np.stack([first, 1 - first], axis=1)
+    labels = np.repeat([0, 1], 19)
+    calibration = calibrate(raw, labels, by_class=True)
+    tempered_raw = tempered(raw, calibration.temperature)
+    expected = (tempered_raw[1, 0], tempered_raw[36, 1])
+    assert calibration.class_thresholds == pytest.approx(expected)
+    plain = calibrate(raw, labels)
+    assert (plain.threshold, plain.class_thresholds) == (calibration.threshold, None)
+
+
+def test_set_by_class_has_every_class_that_reaches_its_own_threshold() -> None:
+    calibration = Calibration(1.0, 0.9, 0.5, class_thresholds=(0.95, 0.05))
+    raw = np.array([[0.99, 0.01], [0.9, 0.1], [0.951, 0.049], [0.2, 0.8]])
+    assert calibration.sets(raw).tolist() == [
+        [True, False],
+        [False, True],  # the most probable class is unusually improbable
+        [True, False],
+        [False, True],
+    ]
+
+
+def test_set_by_class_that_would_be_empty_has_the_class_nearest_to_its_threshold() -> None:
+    calibration = Calibration(1.0, 0.9, 0.5, class_thresholds=(0.95, 0.4))
+    sets = calibration.sets(np.array([[0.9, 0.1], [0.65, 0.35]]))
+    assert sets.tolist() == [[True, False], [False, True]]
+
+
+def test_class_with_too_few_labels_is_in_every_set() -> None:
+    raw = np.array([[0.9, 0.1]] * 9 + [[0.3, 0.7]] * 8)
+    calibration = calibrate(raw, np.repeat([0, 1], [9, 8]), by_class=True)
+    assert calibration.class_thresholds is not None
+    assert calibration.class_thresholds[0] > 0
+    assert calibration.class_thresholds[1] == 0
+
+
+@pytest.mark.parametrize(("coverage", "count"), [(0.9, 9), (0.8, 4), (0.95, 19), (0.99, 99)])
+def test_labels_needed_is_the_smallest_number_with_a_threshold(coverage: float, count: int) -> None:
+    assert labels_needed(coverage) == count
+    for n, has_threshold in ((count - 1, False), (count, True)):
+        raw = np.tile([0.7, 0.3], (n, 1))
+        threshold = calibrate(raw, np.zeros(n, dtype=int), coverage).threshold
+        assert (threshold > 0) == has_threshold
+
+
+def test_check_names_the_classes_with_too_few_labels_and_the_number_needed() -> None:
+    check_labels_of_classes(np.repeat([0, 1], 9), ("no", "yes"), 0.9)
+    with pytest.raises(UsageError, match=r"at least 9 labels of each class.*; 'yes' has 8\. Label"):
+        check_labels_of_classes(np.repeat([0, 1], [30, 8]), ("no", "yes"), 0.9)
+    many = [f"c{k}" for k in range(8)]
+    with pytest.raises(UsageError, match="'c4' has 1 and 3 more classes"):
+        check_labels_of_classes(np.arange(8), many, 0.9)
+
+
+def test_thresholds_by_class_are_stored_and_read() -> None:
+    calibration = Calibration(2.0, 0.9, 0.1, (0.3, 0.05))
+    assert Calibration.from_extra({"calibration": calibration.as_extra()}) == calibration
+    assert Calibration(2.0, 0.9, 0.1).as_extra().keys() == {"temperature", "coverage", "threshold"}
+    entry = {**calibration.as_extra(), "class_thresholds": [0.3, 1.5]}
+    with pytest.raises(UsageError, match=r"threshold of class 1 1\.5"):
+        Calibration.from_extra({"calibration": entry})
+
+
+def test_positive_class_is_read_from_the_extra_of_a_model() -> None:
+    assert positive_class({"positive": 1}, 2) == 1
+    assert positive_class({}, 2) is None
+    with pytest.raises(UsageError, match="'positive' is 'yes'"):
+        positive_class({"positive": "yes"}, 2)
+
+
 def test_reliability_by_hand() -> None:
     probabilities = np.array([[0.95, 0.05], [0.91, 0.09], [0.45, 0.55], [1.0, 0.0]])
     bins = reliability(probabilities, np.array([0, 1, 1, 0]))
     assert [(b.count, b.accuracy) for b in bins] == [(1, 1.0), (3, pytest.approx(2 / 3))]
     assert bins[1].confidence == pytest.approx((0.95 + 0.91 + 1.0) / 3)
+
+
+def test_reliability_merges_bins_with_few_labels() -> None:
+    confidence = np.array([0.55, 0.65, 0.66, 0.75, 0.95, 0.96, 0.97])
+    probabilities = np.stack([confidence, 1 - confidence], axis=1)
+    labels = np.zeros(7, dtype=np.int64)
+    assert [b.count for b in reliability(probabilities, labels)] == [1, 2, 1, 3]
+    assert [b.count for b in reliability(probabilities, labels, fewest=3)] == [3, 4]
+    merged = reliability(probabilities, labels, fewest=4)
+    assert [b.count for b in merged] == [7]
+    assert merged[0].confidence == pytest.approx(confidence.mean())
+    assert reliability(probabilities, labels, fewest=8) == []
 
 
 def test_calibration_is_read_from_the_extra_of_a_model() -> None:

@@ -20,6 +20,15 @@ def test_choose_candidate_keeps_the_first_unless_another_is_clearly_better() -> 
     assert choose_candidate([first, better], labels=100) is better
 
 
+def test_choose_candidate_compares_by_the_metric_if_there_is_one() -> None:
+    first, other = (
+        Candidate(system(name), np.array([[accuracy]]), np.array([1]), metric_score=score)
+        for name, accuracy, score in (("prototypes", 0.9, 0.5), ("lp", 0.6, 0.7))
+    )
+    assert choose_candidate([first, other], labels=100) is other
+    assert choose_candidate([first, other], labels=1) is first  # half a standard error is 0.25
+
+
 def test_search_settings_returns_the_best_of_the_trials() -> None:
     start = scored(system("prototypes"), 0.1)
     evaluated: list[System] = []

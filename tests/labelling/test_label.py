@@ -94,7 +94,7 @@ def test_label_nodes_never_holds_out_the_single_label_of_a_class(data: Dataset) 
 def test_label_nodes_holds_out_one_fold_in_a_large_graph(
     data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kryograph.labelling.label.MAX_NODES_FOR_ALL_FOLDS", 100)
+    monkeypatch.setattr("kryograph.labelling.answer.MAX_NODES_FOR_ALL_FOLDS", 100)
     labelled = label_nodes(data.graph, first_labels(data, 60), data.classes, systems=FAST)
     assert len(labelled.held_out.nodes) == 12
     assert labelled.probabilities.shape == (240, 3)
@@ -104,6 +104,15 @@ def test_label_nodes_refuses_labels_of_one_class(data: Dataset) -> None:
     labels = np.where(data.labels == 0, 0, UNKNOWN)
     with pytest.raises(UsageError, match="at least two classes"):
         label_nodes(data.graph, labels, data.classes)
+
+
+def test_options_of_two_classes_are_refused_with_three(data: Dataset) -> None:
+    labels = first_labels(data, 60)
+    with pytest.raises(UsageError, match="one of two classes, and there are 3: leave 'class 0'"):
+        label_nodes(data.graph, labels, data.classes, positive="class 0")
+    with pytest.raises(UsageError, match="'f1' is one of two classes"):
+        label_nodes(data.graph, labels, data.classes, metric="f1")
+    assert label_nodes(data.graph, labels, data.classes, systems=FAST).positive is None
 
 
 # Systems that fail
@@ -183,7 +192,8 @@ def test_label_nodes_pools_heads_unless_told_otherwise(
 def test_summary_states_weights_metric_and_design(pooled: LabelledGraph) -> None:
     summary = pooled.as_dict()
     assert summary["system"] == "pool"
-    assert summary["labels_taken_as"] == "as drawn"
+    assert summary["labels_taken_as"] == "uncertain"
+    assert any("--random-labels" in note for note in pooled.notes)
     assert summary["held_out_balanced_accuracy"] == pooled.balanced_accuracy
     assert len(summary["candidates"]) == len(pooled.candidates)
     assert summary["candidates"][0]["weight"] == pooled.candidates[0].weight
@@ -202,7 +212,8 @@ def test_balanced_labels_are_named_in_a_note_and_count_by_the_shares_of_their_cl
     assert (guessed.balanced, drawn.balanced) == (True, False)
     assert any("balanced by design" in note for note in guessed.notes)
     assert not any("balanced by design" in note for note in drawn.notes)
-    assert guessed.as_dict()["labels_taken_as"] == "balanced"
+    assert guessed.labels_taken_as == "balanced"
+    assert drawn.labels_taken_as == "as drawn"
     held = guessed.held_out
     expected = held.right @ held.importance / held.importance.sum()
     assert guessed.accuracy[0] == pytest.approx(expected)
@@ -282,7 +293,7 @@ def from_tables() -> LabelledGraph:
 def test_saved_model_is_accepted_by_the_predict_command(
     from_tables: LabelledGraph, run: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
-    from_tables.save(tmp_path / "model")
+    from_tables.model.save(tmp_path / "model")
     out = tmp_path / "predictions.csv"
     options = ("--edges", TABLES / "edges.csv", "--nodes", TABLES / "nodes.csv", "--out", out)
     code, _, messages = run("predict", tmp_path / "model", *options)
@@ -302,7 +313,7 @@ def test_saved_model_without_a_recipe_is_refused_by_the_predict_command(
     data: Dataset, run: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     labelled = label_nodes(data.graph, first_labels(data, 60), data.classes, systems=FAST[:1])
-    labelled.save(tmp_path / "model")
+    labelled.model.save(tmp_path / "model")
     options = ("--edges", TABLES / "edges.csv", "--out", tmp_path / "out.csv")
     code, _, messages = run("predict", tmp_path / "model", *options)
     assert code == 2
@@ -310,7 +321,7 @@ def test_saved_model_without_a_recipe_is_refused_by_the_predict_command(
 
 
 def test_model_holds_what_a_prediction_needs(from_tables: LabelledGraph, tmp_path: Path) -> None:
-    from_tables.save(tmp_path / "model")
+    from_tables.model.save(tmp_path / "model")
     extra = Model.load(tmp_path / "model").extra
     assert extra.keys() == {"columns", "calibration", "seed", "epochs"}
     assert extra["calibration"]["temperature"] == from_tables.calibration.temperature
@@ -320,7 +331,7 @@ def test_model_holds_what_a_prediction_needs(from_tables: LabelledGraph, tmp_pat
 def test_saved_pool_predicts_its_own_graph_as_before(
     pooled: LabelledGraph, data: Dataset, tmp_path: Path
 ) -> None:
-    pooled.save(tmp_path / "model")
+    pooled.model.save(tmp_path / "model")
     model = Model.load(tmp_path / "model")
     raw = model.predict_proba(data.graph)
     again = Calibration.from_extra(model.extra).probabilities(raw)
@@ -338,7 +349,7 @@ def test_saved_pool_predicts_another_graph_by_its_inductive_members(
         x = np.random.default_rng(0).normal(5, 3, (240, 4)) + 4 * np.eye(4)[data.labels]
     graph = Graph(data.graph.adjacency, x)
     labelled = label_nodes(graph, first_labels(data, 60), data.classes)
-    labelled.save(tmp_path / "model")
+    labelled.model.save(tmp_path / "model")
     union = toy.disjoint(graph, toy.cycle(5))
     model = Model.load(tmp_path / "model")
     answer = model.predict_proba(Graph(union.adjacency, np.vstack([x, x[:5]])))
@@ -352,7 +363,7 @@ def test_saved_pool_predicts_another_graph_by_its_inductive_members(
 def test_saved_model_holds_the_rule_for_features(
     pooled: LabelledGraph, data: Dataset, tmp_path: Path
 ) -> None:
-    pooled.save(tmp_path / "model")
+    pooled.model.save(tmp_path / "model")
     rule = Model.load(tmp_path / "model").rule
     _, expected = normalised(data.graph)
     assert rule is not None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kryograph.basis import Basis
 from kryograph.data import toy
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.suggestions import Suggestion, hops_to_labels, suggest_nodes
@@ -37,7 +38,7 @@ def test_suggest_nodes_takes_the_second_node_elsewhere() -> None:
     labels = np.full(graph.n, UNKNOWN)
     labels[-1] = 0
     suggestions = suggest_nodes(graph, labels, np.tile(UNDECIDED, (graph.n, 1)), count=2)
-    assert {s.node for s in suggestions} == {0, 9}
+    assert sorted(s.node // 9 for s in suggestions) == [0, 1]
 
 
 def test_suggest_nodes_leaves_labelled_nodes_out() -> None:
@@ -45,6 +46,40 @@ def test_suggest_nodes_leaves_labelled_nodes_out() -> None:
     labels = np.array([0, UNKNOWN, 1, UNKNOWN])
     suggestions = suggest_nodes(graph, labels, np.tile(UNDECIDED, (4, 1)), count=10)
     assert sorted(s.node for s in suggestions) == [1, 3]
+
+
+def test_suggest_nodes_begins_with_one_node_of_each_clique() -> None:
+    graph = toy.two_cliques(5)
+    labels = np.full(10, UNKNOWN)
+    suggestions = suggest_nodes(graph, labels, np.tile(UNDECIDED, (10, 1)), count=2)
+    assert sorted(s.node // 5 for s in suggestions) == [0, 1]
+
+
+def test_suggest_nodes_puts_isolated_nodes_last() -> None:
+    graph = toy.disjoint(toy.isolated(3), toy.complete(3))
+    labels = np.array([UNKNOWN, UNKNOWN, UNKNOWN, 0, UNKNOWN, UNKNOWN])
+    suggestions = suggest_nodes(graph, labels, np.tile(UNDECIDED, (6, 1)), count=5)
+    assert {s.node for s in suggestions[:2]} == {4, 5}
+    assert [s.hops for s in suggestions] == [1, 1, None, None, None]
+
+
+def test_suggest_nodes_takes_a_basis_that_is_there_and_the_nodes_that_may_be_chosen() -> None:
+    graph = toy.cycle(6)
+    basis = Basis(graph)
+    arguments = (graph, np.full(6, UNKNOWN), np.tile(UNDECIDED, (6, 1)), 6)
+    assert suggest_nodes(*arguments, basis=basis) == suggest_nodes(*arguments)
+    assert {s.node for s in suggest_nodes(*arguments, among=np.array([1, 4]))} == {1, 4}
+
+
+def test_suggest_nodes_is_determined_by_rule_and_seed() -> None:
+    graph = toy.cycle(50)
+    arguments = (graph, np.full(50, UNKNOWN), np.tile(UNDECIDED, (50, 1)), 5)
+    one, again, other = (suggest_nodes(*arguments, rule="random", seed=s) for s in (1, 1, 2))
+    assert one == again != other
+
+
+def test_no_suggestions_need_no_basis() -> None:
+    assert suggest_nodes(toy.cycle(5), np.full(5, UNKNOWN), np.tile(UNDECIDED, (5, 1)), 0) == []
 
 
 def test_suggest_nodes_does_not_depend_on_the_order_of_nodes() -> None:

@@ -16,7 +16,6 @@ from kryograph.nn.functional import (
     Dense,
     Masks,
     activation,
-    as_operator,
     dropout,
     glorot_,
     side_by_side,
@@ -269,28 +268,6 @@ def test_blocks_that_are_too_wide_are_refused(widths: tuple[int, ...]) -> None:
 
 
 # Arguments
-
-
-def test_an_operator_is_taken_as_it_is() -> None:
-    walk = operator(toy.path(3), "rw")
-    assert as_operator(walk, None, 3, "sym") is walk
-    some = walk.tensor(torch.float32).rows(torch.tensor([2]))
-    assert as_operator(some, None, 3, "sym") is some
-
-
-def test_an_edge_index_becomes_the_operator_of_that_name() -> None:
-    found = as_operator(torch.tensor([[0], [1]]), torch.tensor([3.0]), 2, "rw")
-    assert found.matrix.toarray().tolist() == [[1, 0], [0.75, 0.25]]
-
-
-def test_no_graph_is_refused() -> None:
-    with pytest.raises(ValueError, match="needs an edge_index or an Operator"):
-        as_operator(None, None, 3, "sym")
-
-
-def test_an_operator_takes_no_edge_weight() -> None:
-    with pytest.raises(ValueError, match="an Operator has its own weights"):
-        as_operator(operator(toy.path(3)), torch.ones(2), 3, "sym")
 
 
 @pytest.mark.parametrize("rate", [1.0, -0.1, float("nan")])

@@ -13,8 +13,9 @@ from torch_geometric.nn import GCNConv
 
 from kryograph.data import toy
 from kryograph.graph import Graph
+from kryograph.krylov.bases import krylov_blocks
 from kryograph.nn.functional import Masks
-from kryograph.nn.multi_scale import KrylovConv, TruncatedKrylov, krylov_blocks
+from kryograph.nn.multi_scale import KrylovConv, TruncatedKrylov
 from kryograph.operators import Operator, operator
 from kryograph.sparse import SparseMatrix
 from tests.layers import (

@@ -12,14 +12,25 @@ from typing import Any
 import numpy as np
 
 from kryograph.data import synthetic_citations
+from kryograph.data.tables import Plan, PlanLine
+from kryograph.data.tables.plan import NOT_USED
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.cross_validation import HeldOut
-from kryograph.labelling.label import LabelledGraph, label_nodes
+from kryograph.labelling.label import label_nodes
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.fit_page import PageInfo, render_fit_page
 from kryograph.systems import system
+from tests.fraud_graph import FRAUD_CLASSES, draw_fraud_graph
 
 NASTY = "</script><script>alert(1)</script>"
 """A name that would run a script if it were not escaped."""
+
+PLAN_LINES = (
+    PlanLine("tx.csv", "payer", "source", "by its name"),
+    PlanLine("tx.csv", "payee", "target", "by its name"),
+    PlanLine("tx.csv", "memo <1>", NOT_USED, "every value is different"),
+    PlanLine("accounts.csv", "is_fraud", "label"),
+)
 
 
 @cache
@@ -35,6 +46,18 @@ def fitted(n: int = 300, classes: int = 4) -> LabelledGraph:
     return label_nodes(named, given, names, systems=[system("prototypes")], suggestions=30)
 
 
+@cache
+def lopsided() -> LabelledGraph:
+    """A fit with two classes, "no" and "yes", and a plan; "yes" is rare, three labels are wrong."""
+    graph, _, given = draw_fraud_graph(400, labelled=0.5, signal=2.0, seed=3)
+    given[np.flatnonzero(given == 0)[:3]] = 1
+    named = replace(graph, names=tuple(f"n{i}" for i in range(400)))
+    labelled = label_nodes(
+        named, given, FRAUD_CLASSES, systems=[system("trees")], coverage_by="class"
+    )
+    return replace(labelled, plan=Plan(list(PLAN_LINES)))
+
+
 def renamed(
     labelled: LabelledGraph, *, classes: Sequence[str] = (), nodes: Sequence[str] = ()
 ) -> LabelledGraph:
@@ -46,7 +69,7 @@ def renamed(
 
 
 def large(n: int, classes: int = 7) -> LabelledGraph:
-    """A graph of `n` nodes with random probabilities."""
+    """A graph of `n` nodes with random probabilities; its system has no exact explanation."""
     rng = np.random.default_rng(1)
     pairs = rng.integers(0, n, size=(2, 2 * n))
     graph = Graph.from_edges(
@@ -69,6 +92,7 @@ def large(n: int, classes: int = 7) -> LabelledGraph:
         classes=tuple(f"topic {c}" for c in range(classes)),
         probabilities=raw,
         held_out=HeldOut(known, truth[known], raw[known], np.ones(known.size)),
+        model=replace(lopsided().model, rule=None),
         suggestions=(),
     )
 
@@ -83,8 +107,8 @@ def places(labelled: LabelledGraph) -> np.ndarray[Any, np.dtype[np.float64]]:
     return cloud
 
 
-def page_of(labelled: LabelledGraph, **changes: Any) -> str:
-    """The page of a labelled graph; `changes` replace fields of its `PageInfo`."""
+def info_of(labelled: LabelledGraph, **changes: Any) -> PageInfo:
+    """What the page needs besides the labelled graph; `changes` replace fields."""
     info: dict[str, Any] = {
         "title": "A small graph",
         "notes": ["edges.csv has 600 rows."],
@@ -93,8 +117,14 @@ def page_of(labelled: LabelledGraph, **changes: Any) -> str:
         "seconds": 12.3,
         "positions": places(labelled),
         "seed": 7,
+        "run": "my run",
     }
-    return render_fit_page(labelled, PageInfo(**{**info, **changes}))
+    return PageInfo(**{**info, **changes})
+
+
+def page_of(labelled: LabelledGraph, **changes: Any) -> str:
+    """The page of a labelled graph; `changes` replace fields of its `PageInfo`."""
+    return render_fit_page(labelled, info_of(labelled, **changes))
 
 
 def embedded_nodes(page: str) -> dict[str, Any]:

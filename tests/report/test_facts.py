@@ -8,7 +8,6 @@ import pytest
 from kryograph.graph import UNKNOWN, Graph
 from kryograph.labelling.cross_validation import HeldOut
 from kryograph.report.facts import (
-    class_scores,
     components,
     confusion,
     degree_bins,
@@ -42,21 +41,14 @@ def test_every_node_is_in_one_bin_of_degrees() -> None:
     assert bins[-1] == ("513–1,024", 487)
 
 
-def test_scores_of_answers_that_can_be_counted() -> None:
+def test_confusion_of_answers_that_can_be_counted() -> None:
     labelled = fitted(classes=3)
     given = np.full(300, UNKNOWN)
     given[:5] = [0, 0, 0, 1, 2]
     answers = np.eye(3)[[0, 0, 1, 1]]  # of nodes 0 to 3; class 2 was not asked about
-    raw = np.tile(np.eye(3)[2], (300, 1))
     held = HeldOut(np.arange(4), given[:4], answers, np.ones(4))
-    labelled = replace(labelled, given_labels=given, held_out=held, probabilities=raw)
+    labelled = replace(labelled, given_labels=given, held_out=held)
     assert confusion(labelled).tolist() == [[2, 1, 0], [0, 1, 0], [0, 0, 0]]
-    first, second, third = class_scores(labelled)
-    assert (first.labels, first.precision, first.predicted) == (3, 1.0, 0)
-    assert first.recall == pytest.approx(2 / 3)
-    assert first.f1 == pytest.approx(0.8)
-    assert (second.precision, second.recall) == (0.5, 1.0)
-    assert (third.precision, third.recall, third.f1, third.predicted) == (None, None, None, 295)
 
 
 def test_sizes_of_sets_are_those_of_nodes_without_a_label() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import itertools
+import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -13,18 +14,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kryograph.labelling.label import LabelledGraph
+from kryograph.data.tables import Plan, PlanLine
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report import fit_page
 from kryograph.report.fit_page import (
+    FIRST_COLUMNS,
     FIRST_SUGGESTIONS,
     FIT_SECTIONS,
+    MAX_COLUMNS_LISTED,
     MAX_SYSTEMS_LISTED,
-    confusion_matrix,
+    SCRIPTS,
 )
 from kryograph.report.html import environment
 from kryograph.report.node_data import MAX_NODE_NAME_LENGTH
 from kryograph.systems import system
-from tests.report.labelled_graphs import NASTY, embedded_nodes, fitted, large, page_of, renamed
+from tests.report.labelled_graphs import (
+    NASTY,
+    embedded_nodes,
+    fitted,
+    info_of,
+    lopsided,
+    page_of,
+    renamed,
+)
 
 VOID = {"meta", "input", "link", "img", "br", "hr"}
 
@@ -92,7 +104,7 @@ def test_links_labels_and_descriptions_lead_somewhere() -> None:
 
 
 def test_sections_come_in_the_order_of_their_records() -> None:
-    text = page_of(fitted())
+    text = page_of(lopsided())
     starts = [text.index(f'<section id="{section.key}"') for section in FIT_SECTIONS[1:]]
     assert starts == sorted(starts)
     links = re.findall('<a href="#([a-z]+)">(.*?)</a>', text.partition("<main")[0])
@@ -136,6 +148,113 @@ def test_the_data_are_described() -> None:
         assert f"{key} {value} " in text
 
 
+def test_accuracy_stands_beside_the_baseline_and_classes_have_intervals() -> None:
+    labelled = lopsided()
+    text = read(labelled).text
+    baseline = f"{100 * labelled.baseline.accuracy:.1f} %"
+    assert f"Most frequent class {baseline} accuracy of always answering it" in text
+    assert f"Always answering the most frequent class, no , would be right for {baseline}" in text
+    rare = labelled.per_class["yes"]
+    assert rare.precision is not None
+    assert rare.recall is not None
+    cells = [
+        f"{rare.labels}",
+        *(
+            cell
+            for share in (rare.precision, rare.recall)
+            for cell in (
+                f"{100 * share.value:.1f} %",
+                f"{100 * share.low:.0f}–{100 * share.high:.0f}",
+            )
+        ),
+    ]
+    assert f"yes {' '.join(cells)} " in text
+
+
+def test_ranking_has_a_curve_a_slider_and_their_numbers() -> None:
+    labelled = lopsided()
+    ranking = labelled.quality.ranking
+    assert ranking is not None
+    page = read(labelled)
+    assert ranking.sentence(labelled.classes) in page.text
+    [points] = [value for _, key, value in page.attributes if key == "data-points"]
+    assert points is not None
+    thresholds, precisions, recalls, *_ = zip(*json.loads(points), strict=True)
+    assert list(thresholds) == sorted(thresholds)
+    assert recalls[0] == 1.0
+    assert precisions[0] == pytest.approx(ranking.points[-1].precision, abs=1e-4)
+    for name in (*SCRIPTS, "threshold.js"):
+        asset = files("kryograph.report").joinpath("templates", name).read_bytes()
+        digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
+        assert any(value and f"'sha256-{digest}'" in value for _, _, value in page.attributes)
+
+
+def test_more_than_two_classes_have_no_ranking_and_no_script_for_it() -> None:
+    text = page_of(fitted())
+    assert 'id="ranking"' not in text
+    assert "data-points" not in text.partition("<script")[0]
+
+
+def test_disputed_labels_are_listed_with_both_classes() -> None:
+    labelled = lopsided()
+    assert len(labelled.disputed) > 2
+    text = read(labelled).text
+    for one in labelled.disputed:
+        given, predicted = labelled.classes[one.label], labelled.classes[one.predicted]
+        assert f"n{one.node} {given} {predicted} {100 * one.probability:.1f} %" in text
+    calm = replace(
+        labelled, held_out=replace(labelled.held_out, labels=labelled.held_out.right * 0)
+    )
+    sure = np.tile([1.0, 0.0], (len(calm.held_out.nodes), 1))
+    calm = replace(calm, held_out=replace(calm.held_out, probabilities=sure))
+    assert "Labels to check" not in read(calm).text
+
+
+def test_columns_are_listed_with_their_use() -> None:
+    labelled = lopsided()
+    text = read(labelled).text
+    assert "tx.csv payer source by its name" in text
+    assert "tx.csv memo <1> not used every value is different" in text
+    assert 'id="columns"' not in page_of(fitted())
+    many = Plan([PlanLine("t.csv", f"c{k}", "number") for k in range(MAX_COLUMNS_LISTED + 3)])
+    text = read(replace(labelled, plan=many)).text
+    assert f"{MAX_COLUMNS_LISTED - FIRST_COLUMNS} more columns" in text
+    assert f"c{MAX_COLUMNS_LISTED - 1} " in text
+    assert "3 further columns not listed" in text
+
+
+def test_few_held_out_labels_have_no_reliability_curve() -> None:
+    labelled = fitted()
+    held = labelled.held_out
+    few = replace(
+        held,
+        nodes=held.nodes[:4],
+        labels=held.labels[:4],
+        probabilities=held.probabilities[:4],
+        importance=np.ones(4),
+    )
+    page = page_of(replace(labelled, held_out=few))
+    assert "Fewer than 5 labels were held out" in page
+    assert "before calibration" not in page
+    assert "which are at least 5." in page_of(labelled)
+
+
+def test_the_page_says_for_how_many_nodes_it_has_explanations() -> None:
+    labelled = fitted()
+    data = embedded_nodes(page_of(labelled))
+    count = len(data["explanations"])
+    assert count == 20 + len(labelled.disputed)
+    assert f"{count} nodes with disputed labels or low probabilities have an" in read(labelled).text
+    assert data["unexplained"] is None
+    assert data["run"] == "'my run'"
+    assert "There is no exact explanation for trees" in read(lopsided()).text
+
+
+def test_sets_by_class_are_described_as_such() -> None:
+    assert "every class has a threshold of its own" in read(lopsided()).text
+    assert "every class has a threshold of its own" not in read(fitted()).text
+
+
 def test_the_end_says_how_to_do_it_again() -> None:
     labelled = fitted()
     text = read(labelled).text
@@ -159,30 +278,10 @@ def test_suggestions_have_their_reasons_and_lead_to_the_map() -> None:
         assert f"n{suggestion.node}" in page.text
         assert suggestion.why(labelled.classes) in page.text
     jumps = [value for _, key, value in page.attributes if key == "data-node"]
-    assert jumps == [str(each.node) for each in labelled.suggestions]
+    assert jumps == [str(one.node) for one in (*labelled.suggestions, *labelled.disputed)]
+    jumps = jumps[: len(labelled.suggestions)]
     assert len(jumps) > FIRST_SUGGESTIONS
     assert f"{len(jumps) - FIRST_SUGGESTIONS} more nodes" in page.text
-
-
-def test_the_confusion_matrix_counts_held_out_answers() -> None:
-    labelled = fitted()
-    cells = re.findall('<td class="heat heat-([0-9]+)( right)?">(.*?)</td>', page_of(labelled))
-    counts = np.array([0 if text == "·" else int(text) for _, _, text in cells]).reshape(4, 4)
-    answers = labelled.held_out.probabilities.argmax(axis=1)
-    for given in range(4):
-        for answer in range(4):
-            both = (labelled.given_labels[labelled.held_out.nodes] == given) & (answers == answer)
-            assert counts[given, answer] == both.sum()
-    assert [bool(right) for _, right, _ in cells] == np.eye(4, dtype=bool).ravel().tolist()
-
-
-def test_the_confusion_matrix_sums_the_rare_ones_of_many_classes() -> None:
-    labelled = large(2000, classes=60)
-    classes, counts = confusion_matrix(labelled)
-    assert counts.shape == (25, 25)
-    assert counts.sum() == len(labelled.held_out.nodes)
-    assert [label.name for label in classes[-1:]] == ["36 other classes"]
-    assert page_of(labelled).count('<td class="heat') == 25 * 25
 
 
 @pytest.mark.parametrize(
@@ -197,8 +296,12 @@ def test_the_confusion_matrix_sums_the_rare_ones_of_many_classes() -> None:
 def test_the_map_is_named_after_what_the_system_embeds(name: str, embedding: str) -> None:
     labelled = fitted()
     model = replace(labelled.model, system=system(name))
-    [sentence] = re.findall("t-SNE of ([a-z -]+):", page_of(replace(labelled, model=model)))
-    assert sentence == embedding
+    [section] = [section for section in FIT_SECTIONS if section.key == "map"]
+    context = section.context(replace(labelled, model=model), info_of(labelled))
+    assert context is not None
+    assert context["embedding"] == embedding
+    text = page_of(labelled)
+    assert "t-SNE of log-probabilities:" in text
 
 
 def test_systems_beyond_the_limit_are_counted() -> None:
@@ -226,7 +329,7 @@ def test_systems_beyond_the_limit_are_counted() -> None:
 )
 def test_a_name_is_text_wherever_it_stands(name: str) -> None:
     labelled = renamed(fitted(), classes=[name], nodes=[name] * 299)
-    text = page_of(labelled, title=name, notes=[name], command=name, version=name)
+    text = page_of(labelled, title=name, notes=[name], command=name or " ", version=name)
     text.encode("utf-8")
     usual = page_of(fitted())
     page, expected = Reader(text), Reader(usual)
@@ -259,15 +362,16 @@ def test_nothing_is_loaded_and_nothing_else_may_run() -> None:
     [policy] = [value for _, key, value in page.attributes if value and "default-src" in value]
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
-    for name in ("page.css", "page.js"):
+    for name in ("page.css", *SCRIPTS):
         asset = files("kryograph.report").joinpath("templates", name).read_bytes()
         digest = base64.b64encode(hashlib.sha256(asset).digest()).decode()
         assert f"'sha256-{digest}'" in policy
         assert asset.decode() in text
 
 
-def test_the_script_is_short() -> None:
-    script = files("kryograph.report").joinpath("templates", "page.js").read_text("utf-8")
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_scripts_are_short(name: str) -> None:
+    script = files("kryograph.report").joinpath("templates", name).read_text("utf-8")
     assert len(script.splitlines()) < 400
 
 

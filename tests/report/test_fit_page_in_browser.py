@@ -3,48 +3,23 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from kryograph.graph import UNKNOWN
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.charts import class_colours
-from tests.report.labelled_graphs import NASTY, fitted, large, page_of, places, renamed
+from kryograph.report.fit_page import SCRIPTS
+from tests.report.conftest import Opens
+from tests.report.labelled_graphs import NASTY, fitted, large, lopsided, places, renamed
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
-Opens = Callable[..., Any]
 Picture = np.ndarray[Any, np.dtype[np.int64]]
-
-
-@pytest.fixture
-def opened(browser: Browser, tmp_path: Path) -> Opens:
-    """Open a page; while it is open it may log nothing and load nothing but itself."""
-
-    @contextmanager
-    def open_page(labelled: LabelledGraph, **how: Any) -> Iterator[Page]:
-        path = tmp_path / "report.html"
-        path.write_text(page_of(labelled), encoding="utf-8")
-        with browser.new_context(viewport={"width": 1200, "height": 900}, **how) as context:
-            page = context.new_page()
-            events: list[str] = []
-            page.on("console", lambda message: events.append(message.text))
-            page.on("pageerror", lambda error: events.append(str(error)))
-            page.on("dialog", lambda dialog: events.append(f"dialog {dialog.message}"))
-            page.on("request", lambda request: events.append(f"request {request.url}"))
-            page.goto(path.as_uri())
-            page.wait_for_function("() => 'ms' in document.getElementById('canvas').dataset")
-            yield page
-            assert events == [f"request {path.as_uri()}"]
-
-    return open_page
 
 
 def on_screen(page: Page, labelled: LabelledGraph, node: int) -> tuple[float, float]:
@@ -225,21 +200,8 @@ def test_a_class_can_be_shown_alone(opened: Opens) -> None:
 def test_a_suggestion_leads_to_its_node(opened: Opens) -> None:
     labelled = fitted()
     with opened(labelled) as page:
-        page.locator(".jump").first.click()
+        page.locator("#suggestions .jump").first.click()
         assert page.locator("#tip strong").inner_text() == f"n{labelled.suggestions[0].node}"
-
-
-def test_nodes_are_also_a_table(opened: Opens) -> None:
-    labelled = fitted()
-    with opened(labelled) as page:
-        page.locator("#listing summary").click()
-        page.wait_for_function("() => document.querySelector('#rows tr') !== null")
-        order = np.argsort(np.round(labelled.probabilities.max(axis=1) * 10_000), kind="stable")
-        first = page.locator("#rows th").all_inner_texts()
-        assert first == [f"n{i}" for i in order[:25]]
-        page.get_by_role("button", name="Next").click()
-        assert page.locator("#range").inner_text() == "26 to 50 of 300"
-        assert page.locator("#rows th").first.inner_text() == f"n{order[25]}"
 
 
 def test_names_that_are_markup_stay_text(opened: Opens) -> None:
@@ -251,10 +213,12 @@ def test_names_that_are_markup_stay_text(opened: Opens) -> None:
         assert page.locator("#tip strong").inner_text() == NASTY
         assert page.locator("#legend bdi").first.inner_text() == NASTY
         assert page.locator("#legend bdi").nth(1).inner_text().startswith("<img")
-        page.locator("#listing summary").click()
-        page.wait_for_function("() => document.querySelector('#rows tr') !== null")
+        assert page.locator("#panel-title").inner_text() == NASTY
+        page.fill("#list-id", "</script>")
+        assert page.locator("#rows tr").count() == 1
+        assert page.locator("#rows th").inner_text() == NASTY
         assert page.locator("img").count() == 0
-        assert page.locator("script").count() == 2
+        assert page.locator("script").count() == 1 + len(SCRIPTS)
 
 
 @pytest.mark.parametrize("name", ["topic", "a topic whose name is long " * 3, "x" * 300])
@@ -347,3 +311,47 @@ def test_a_graph_of_two_nodes_has_a_page(opened: Opens) -> None:
         page.fill("#search", "right")
         page.press("#search", "Enter")
         assert page.locator("#tip strong").inner_text() == "right"
+
+
+def test_threshold_moves_the_point_on_the_curve_and_the_numbers(opened: Opens) -> None:
+    labelled = lopsided()
+    ranking = labelled.quality.ranking
+    assert ranking is not None
+    highest, lowest = ranking.points[0], ranking.points[-1]
+    with opened(labelled) as page:
+
+        def shown() -> dict[str, str]:
+            fact = page.locator("[data-fact]")
+            texts = fact.evaluate_all(
+                "all => all.map((one) => [one.dataset.fact, one.textContent])"
+            )
+            return dict(texts)
+
+        page.focus("#threshold")
+        for key, point in (("Home", lowest), ("End", highest)):
+            page.keyboard.press(key)
+            assert shown() == {
+                "threshold": f"{point.threshold:.3f}",
+                "precision": f"{100 * point.precision:.1f}\N{NO-BREAK SPACE}%",
+                "recall": f"{100 * point.recall:.1f}\N{NO-BREAK SPACE}%",
+                "selected": f"{point.selected:,}",
+                "expected": f"{point.expected:,.0f}",
+            }
+        before = float(page.get_attribute("#threshold-mark", "cx") or "nan")
+        page.keyboard.press("Home")
+        after = float(page.get_attribute("#threshold-mark", "cx") or "nan")
+        assert after > before  # a lower threshold has a higher recall
+        assert "recall" in (page.get_attribute("#threshold", "aria-valuetext") or "")
+        page.locator("#disputed .jump").first.click()
+        assert page.locator("#tip strong").inner_text() == f"n{labelled.disputed[0].node}"
+
+
+def test_threshold_fits_on_a_phone(opened: Opens) -> None:
+    with opened(lopsided()) as page:
+        page.set_viewport_size({"width": 375, "height": 700})
+        wide, room = page.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= room
+        box = page.locator("#threshold").bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 375

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jinja2 import UndefinedError
 from markupsafe import Markup
 
+from kryograph.report.fit_page import SCRIPTS
 from kryograph.report.html import (
     bidi_isolated,
     clean,
@@ -99,6 +100,6 @@ def test_content_policy_names_two_digests_and_forbids_the_rest() -> None:
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize("file", ["page.css", "page.js", "results.css", "results.js"])
+@pytest.mark.parametrize("file", ["page.css", *SCRIPTS, "results.css", "results.js"])
 def test_template_text_of_styles_and_scripts_cannot_end_its_element(file: str) -> None:
     assert "</" not in template_text(file)

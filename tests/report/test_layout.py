@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from kryograph.report import layout as node_map
-from kryograph.report.layout import positions
+from kryograph.report.layout import COARSE, FINE, Detail, positions
 
 
 def groups(n: int, count: int = 3, width: int = 8) -> tuple[np.ndarray, np.ndarray]:
@@ -28,19 +29,23 @@ def test_nodes_that_look_alike_are_near_and_the_seed_decides() -> None:
     assert not np.array_equal(places, positions(embedding, seed=2))
 
 
-def test_of_many_nodes_the_rest_goes_between_those_it_is_like(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(node_map, "LAYOUT_SAMPLE_NODES", 90)
+def test_of_many_nodes_the_rest_goes_between_those_it_is_like() -> None:
+    coarse = replace(COARSE, nodes=90)
     embedding, which = groups(300)
     embedding[150:] = embedding[:150]  # every node has a twin
-    places = positions(embedding, seed=0)
+    places = positions(embedding, 0, coarse)
     assert is_near_its_own(places, which).all()
     chosen = np.sort(np.random.default_rng(0).permutation(300)[:90])
     other = np.setdiff1d(chosen, (chosen + 150) % 300)
     twins = (other + 150) % 300
     assert np.abs(places[twins] - places[other]).max() < 1e-3
-    assert np.array_equal(places, positions(embedding, seed=0))
+    assert np.array_equal(places, positions(embedding, 0, coarse))
+
+
+@pytest.mark.parametrize("detail", [COARSE, FINE])
+def test_groups_stay_apart_in_a_map_of_either_detail(detail: Detail) -> None:
+    embedding, which = groups(900, count=6)
+    assert is_near_its_own(positions(embedding, 0, detail), which).mean() > 0.99
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7])

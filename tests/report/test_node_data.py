@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kryograph.graph import UNKNOWN
-from kryograph.labelling.label import LabelledGraph
+from kryograph.graph import UNKNOWN, Graph
+from kryograph.labelling.cross_validation import HeldOut
+from kryograph.labelling.labelled_graph import LabelledGraph
 from kryograph.report.node_data import (
+    MAX_CLASSES_OF_NODE,
     MAX_NODES_ON_MAP,
     NO_CLASS,
     node_data,
     nodes_on_map,
 )
-from tests.report.labelled_graphs import embedded_nodes, fitted, large, page_of, places
+from tests.report.labelled_graphs import embedded_nodes, fitted, large, lopsided, page_of, places
 
 
 def data_of(labelled: LabelledGraph, **changes: Any) -> dict[str, Any]:
@@ -24,8 +26,8 @@ def data_of(labelled: LabelledGraph, **changes: Any) -> dict[str, Any]:
     return node_data(labelled, positions, nodes_on_map(labelled))
 
 
-def unpacked(packed: str) -> np.ndarray[Any, Any]:
-    return np.frombuffer(base64.b64decode(packed), dtype="<u2")
+def unpacked(packed: str, kind: str = "<u2") -> np.ndarray[Any, Any]:
+    return np.frombuffer(base64.b64decode(packed), dtype=kind)
 
 
 def test_node_data_has_what_was_given_predicted_and_held_out() -> None:
@@ -45,6 +47,60 @@ def test_node_data_has_what_was_given_predicted_and_held_out() -> None:
     assert np.array_equal(answers[held] == labelled.given_labels[held], labelled.held_out.right)
     for node, index in enumerate(unpacked(data["set"])):
         assert data["sets"][index] == np.flatnonzero(labelled.sets[node]).tolist()
+
+
+def test_node_data_has_the_highest_probabilities_of_each_node() -> None:
+    labelled = large(200, classes=9)
+    data = data_of(labelled)
+    more = MAX_CLASSES_OF_NODE - 1
+    classes = unpacked(data["others"]).reshape(200, more)
+    shares = unpacked(data["others_probability"]).reshape(200, more) / 10_000
+    order = np.argsort(-labelled.probabilities, axis=1, kind="stable")
+    assert np.array_equal(classes, order[:, 1 : 1 + more])
+    expected = np.take_along_axis(labelled.probabilities, order, axis=1)[:, 1 : 1 + more]
+    assert np.abs(shares - expected).max() <= 0.5e-4
+
+
+def test_node_data_has_ranks_if_there_are_two_classes() -> None:
+    labelled = lopsided()
+    data = data_of(labelled)
+    assert data["positive"] == 1
+    ranks = unpacked(data["rank"], "<u4")
+    assert ranks[labelled.probabilities[:, 1].argmax()] == 1
+    assert ranks.max() <= labelled.graph.n
+    assert data_of(fitted())["rank"] is None
+
+
+def lists_of(data: dict[str, Any]) -> list[list[int]]:
+    starts = unpacked(data["starts"], "<u4")
+    return [part.tolist() for part in np.split(unpacked(data["neighbours"]), starts[1:-1])]
+
+
+def test_node_data_lists_heavy_edges_first_and_labelled_nodes_before_others() -> None:
+    star = np.array([[0] * 14, range(1, 15)])
+    weights = [1.0] * 12 + [3.0, 2.0]
+    graph = Graph.from_edges(star, 15, weights=weights, features=np.ones((15, 1)))
+    given = np.full(15, UNKNOWN)
+    given[[5, 7]] = 0
+    labelled = replace(
+        large(15),
+        graph=graph,
+        given_labels=given,
+        held_out=HeldOut(np.array([5, 7]), np.array([0, 0]), np.eye(7)[:2], np.ones(2)),
+    )
+    data = node_data(labelled, np.zeros((15, 2)), np.arange(15))
+    lists = lists_of(data)
+    assert lists[0] == [13, 14, 5, 7, 1, 2, 3, 4, 6, 8, 9, 10]
+    assert lists[1:] == [[0]] * 14
+    assert unpacked(data["degree"], "<u4").tolist() == [14] + [1] * 14
+    assert unpacked(data["weights"], "<f4")[:4].tolist() == [3.0, 2.0, 1.0, 1.0]
+    part = node_data(labelled, np.zeros((15, 2)), np.array([0, 14]))
+    assert lists_of(part) == [[1], [0]]
+    assert unpacked(part["degree"], "<u4").tolist() == [14, 1]
+
+
+def test_node_data_has_no_weights_if_all_edges_have_the_same() -> None:
+    assert data_of(fitted())["weights"] is None
 
 
 def test_node_data_keeps_the_proportions_of_positions() -> None:
@@ -76,6 +132,20 @@ def test_nodes_on_map_are_all_nodes_of_a_graph_up_to_the_limit() -> None:
     assert "The map shows" not in text
 
 
+def test_a_page_with_long_names_and_many_weighted_edges_is_not_too_large() -> None:
+    n = MAX_NODES_ON_MAP
+    rng = np.random.default_rng(0)
+    graph = Graph.from_edges(
+        rng.integers(0, n, size=(2, 15 * n)),
+        n,
+        weights=rng.lognormal(size=15 * n),
+        features=np.ones((n, 1)),
+        names=[f"https://example.org/{i:06d}/" + "x" * 90 for i in range(n)],
+    )
+    text = page_of(replace(large(n), graph=graph))
+    assert len(text.encode()) < 6_000_000
+
+
 def test_nodes_on_map_of_a_larger_graph_are_some_and_the_page_says_so() -> None:
     labelled = replace(large(30_000), suggestions=fitted().suggestions)
     text = page_of(labelled)
@@ -84,7 +154,7 @@ def test_nodes_on_map_of_a_larger_graph_are_some_and_the_page_says_so() -> None:
     assert len(names) == len(set(names)) == MAX_NODES_ON_MAP
     known = {f"node-{i:06d}" for i in np.flatnonzero(labelled.given_labels != UNKNOWN)}
     assert known <= set(names)
-    jumps = re.findall('data-node="([0-9]+)"', text)
+    jumps = re.findall('data-node="([0-9]+)"', text.partition('id="disputed"')[0])
     assert [names[int(index)] for index in jumps] == [
         f"node-{suggestion.node:06d}" for suggestion in labelled.suggestions
     ]

@@ -120,14 +120,14 @@ def test_all_rows_or_none(store: Store) -> None:
 
 @pytest.mark.parametrize("score", [float("nan"), -0.1, 1.01])
 def test_a_score_that_is_none_is_refused(score: float) -> None:
-    with pytest.raises(UsageError, match=r"accuracy of gcn, cora 1%, seed 0, is .*from 0 to 1"):
+    with pytest.raises(UsageError, match=r"gcn, cora 1%, seed 0: the test accuracy must be from 0"):
         replace(ROW, test_accuracy=score)
 
 
 def test_a_row_has_a_score_or_an_error() -> None:
-    with pytest.raises(UsageError, match="neither a test accuracy nor an error"):
+    with pytest.raises(UsageError, match="either a test accuracy or an error"):
         replace(ROW, test_accuracy=None)
-    with pytest.raises(UsageError, match="or both"):
+    with pytest.raises(UsageError, match="either a test accuracy or an error"):
         replace(ROW, error="no")
 
 
@@ -268,7 +268,9 @@ SCORED = replace(ROW, seed=1, metrics={"macro-f1": 0.75})
 
 def test_a_row_has_scores_by_metrics() -> None:
     assert (SCORED.score(), SCORED.score("macro-f1"), ROW.score("macro-f1")) == (0.8, 0.75, None)
-    with pytest.raises(UsageError, match=r"metric 'macro-f1' of gcn, cora 1%, seed 1, is nan"):
+    with pytest.raises(
+        UsageError, match=r"gcn, cora 1%, seed 1: the metric 'macro-f1' must be a number; it is nan"
+    ):
         replace(SCORED, metrics={"macro-f1": float("nan")})
 
 

@@ -20,7 +20,7 @@ from kryograph.errors import KryographError, UsageError
 from kryograph.runs.job import Job, Scenario, over_seeds
 from kryograph.runs.perform import Datasets, perform
 from kryograph.runs.store import Row
-from kryograph.runs.workers import WorkerDied, cores, execute, run_in_workers
+from kryograph.runs.workers import ONE_THREAD, WorkerDied, execute, run_in_workers
 from kryograph.systems import system
 from kryograph.training.loop import Diverged, Epoch
 
@@ -46,6 +46,10 @@ def wait_for(path: Path) -> None:
 
 def count_threads(seed: int, report: Report) -> int:
     return torch.get_num_threads()
+
+
+def read_environment(name: str, report: Report) -> str | None:
+    return os.environ.get(name)
 
 
 def name_the_process(folder: Path, seed: int, report: Report) -> int:
@@ -135,6 +139,14 @@ def outcomes(work: Any, items: int, workers: int) -> dict[int, Any]:
 
 def test_run_in_workers_every_worker_has_one_thread() -> None:
     assert outcomes(count_threads, 3, 2) == {0: 1, 1: 1, 2: 1}
+
+
+def test_run_in_workers_libraries_that_workers_import_have_one_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert dict(run_in_workers(read_environment, ONE_THREAD, 1)) == ONE_THREAD
+    assert os.environ["OMP_NUM_THREADS"] == "2"
 
 
 def test_run_in_workers_items_are_divided_and_none_is_done_here(tmp_path: Path) -> None:
@@ -261,10 +273,6 @@ def test_run_in_workers_an_interruption_stops_the_workers(tmp_path: Path) -> Non
     finally:
         signal.signal(signal.SIGINT, before)
     assert finished == [(1, 1), (2, 2)]
-
-
-def test_cores_is_between_one_and_those_of_the_machine() -> None:
-    assert 1 <= cores() <= (os.cpu_count() or 1)
 
 
 # Jobs

@@ -19,6 +19,7 @@ from kryograph.systems.base import member_systems
 from kryograph.systems.pool import HEADS, PoolFit
 from kryograph.training.folds import draw_folds
 from kryograph.training.pooling import CROSS_PARTS, cross_fitted, logarithms
+from tests.fraud_graph import draw_fraud_graph
 
 LABELLED = 30
 FAST = (
@@ -73,6 +74,41 @@ def check(result: PoolFit) -> None:
     assert sum(member.weight for member in result.members) == pytest.approx(1)
     weights = [member.weight for member in result.members]
     assert weights == sorted(weights, reverse=True)
+
+
+# What the pool is made for
+
+
+def test_purpose_of_a_pool_changes_its_weights_or_its_decision() -> None:
+    """Classes of 9 to 1: the purpose moves the share of nodes that are taken for the rare one."""
+    graph, truth, labels = draw_fraud_graph(400, share=0.1, labelled=0.4, signal=1.2, seed=1)
+    pools = {
+        name: fit(graph, labels, FAST, classes=2, labels="as drawn", **changes)
+        for name, changes in {
+            "accuracy": {},
+            "average-precision": {"metric": "average-precision"},
+            "f1": {"metric": "f1"},
+            "not f1": {"metric": "f1", "positive": 0},
+            "balanced": {"weighting": "balanced"},
+            "balanced-accuracy": {"metric": "balanced-accuracy"},
+        }.items()
+    }
+    for pool in pools.values():
+        check(pool)
+    weights = {name: pool.weights["pool.weights"].numpy() for name, pool in pools.items()}
+    for name in ("average-precision", "f1", "not f1"):
+        np.testing.assert_array_equal(weights[name], weights["accuracy"])
+    np.testing.assert_array_equal(weights["balanced"], weights["balanced-accuracy"])
+    assert np.abs(weights["balanced"] - weights["accuracy"]).max() > 0.01
+    taken = {name: pool.predict_proba().argmax(axis=1).mean() for name, pool in pools.items()}
+    assert taken["accuracy"] == taken["average-precision"]
+    assert taken["accuracy"] < taken["f1"] < taken["balanced-accuracy"]
+    assert balanced_accuracy(pools["balanced-accuracy"].predict_proba(), truth) > 0.7
+
+
+def test_pool_for_f1_refuses_three_classes(data: Dataset, labels: Indices) -> None:
+    with pytest.raises(UsageError, match="'f1' is one of two classes, and there are 3"):
+        fit(data.graph, labels, metric="f1")
 
 
 # The whole pool
@@ -263,6 +299,13 @@ def test_default_pool_on_three_nodes(columns: int | None) -> None:
     check(fit(graph, np.array([0, UNKNOWN, 0]), SMALL, classes=2))  # one class only
 
 
+def test_trees_and_centred_prototypes_count_more_beforehand() -> None:
+    heads = member_systems(" + ".join(HEADS), "sym")
+    priors = {name: getattr(head, "prior", 1.0) for name, head in zip(HEADS, heads, strict=True)}
+    more = {name: prior for name, prior in priors.items() if prior != 1}
+    assert more == {"trees": 6, "prototypes:representation=centred,rounds=5": 3}
+
+
 def test_pool_without_held_out_labels_is_the_mean_of_its_members() -> None:
     labels = np.array([0, UNKNOWN, UNKNOWN, 1])
     result = fit(toy.path(4), labels, SMALL, classes=2)
@@ -379,12 +422,31 @@ def test_balanced_labels_are_corrected_towards_the_shares_of_the_graph(
     assert (drawn.balanced, balanced.balanced, guessed.balanced) == (False, True, True)
     np.testing.assert_array_equal(balanced.predict_proba(), guessed.predict_proba())
     np.testing.assert_array_equal(drawn.importance, 1)
+    assert drawn.variance == 0 < balanced.variance
     assert balanced.importance[labels[balanced.nodes] == 0].min() > 1
     shares = [result.predict_proba()[:, 0].mean() for result in (drawn, balanced)]
     assert 0.85 >= shares[1] > shares[0] + 0.03 or abs(shares[1] - 0.85) < 0.08
     hidden = labels == UNKNOWN
     right = [accuracy(f.predict_proba()[hidden], known[hidden]) for f in (drawn, balanced)]
     assert right[1] > right[0]
+
+
+def test_uneven_labels_of_unknown_origin_are_corrected_less_than_balanced_ones(
+    lopsided: tuple[Graph, Indices, Indices],
+) -> None:
+    """Fifteen labels of class 0 and twelve of class 1 look neither balanced nor random."""
+    graph, labels, known = lopsided
+    labels = labels.copy()
+    labels[np.flatnonzero(labels == 1)[12:]] = UNKNOWN
+    drawn, guessed, balanced = (
+        fit(graph, labels, classes=2, labels=kind) for kind in ("as drawn", "guess", "balanced")
+    )
+    assert not guessed.balanced
+    hidden = labels == UNKNOWN
+    shares = [f.predict_proba()[hidden, 0].mean() for f in (drawn, guessed, balanced)]
+    assert shares == sorted(shares)
+    assert shares[0] + 0.03 < shares[1] < (known[hidden] == 0).mean() + 0.05
+    assert guessed.variance > 0
 
 
 def test_metric_balanced_accuracy_predicts_rare_classes_more_often() -> None:

@@ -150,6 +150,19 @@ def test_best_temperature_stays_moderate_for_a_few_correct_predictions() -> None
     assert 0.2 < best_temperature(logs, np.zeros(5, dtype=int), np.ones(5)) < 1
 
 
+def test_best_temperature_without_labels_is_the_usual_one_and_strength_keeps_it_near() -> None:
+    nothing = np.zeros((1, 0, 2))
+    none = np.zeros(0, dtype=int)
+    assert best_temperature(nothing, none, np.ones(0), 1.2, 15) == pytest.approx(1.2, abs=1e-4)
+    logs = np.log(np.tile([0.6, 0.4], (1, 5, 1)))
+    few = [
+        best_temperature(logs, np.zeros(5, dtype=int), np.ones(5), 1.2, strength)
+        for strength in (1, 15, 1000)
+    ]
+    assert few[0] < few[1] < few[2]
+    assert few[2] == pytest.approx(1.2, abs=0.01)
+
+
 def test_best_temperature_of_a_node_that_counts_twice_is_that_of_two_nodes() -> None:
     labels = labels_of(12)
     logs = member(labels, 1.0, 0)

@@ -95,6 +95,12 @@ def wait_for_heartbeat(database: Path) -> None:
             time.sleep(0.01)
 
 
+def age_heartbeats(database: Path) -> None:
+    """Make every heartbeat an hour older, as if its process had been dead for that long."""
+    with closing(sqlite3.connect(database, timeout=60)) as connection, connection:
+        connection.execute("update trial_heartbeats set heartbeat = datetime(heartbeat, '-1 hour')")
+
+
 @dataclass(frozen=True)
 class Meeting(Parabola):
     """No process finishes a trial before another process has begun one."""

@@ -14,6 +14,7 @@ from kryograph.bench.benchmark import ColumnFormat, OnCase, benchmark, interleav
 from kryograph.bench.contestant import engine_contestant, network_system, pyg_contestant
 from kryograph.data import load
 from kryograph.nn.functional import Masks
+from kryograph.threads import on_free_cores
 
 BASELINES: dict[str, dict[str, object]] = {
     "gcn": {"lr": 0.005, "weight_decay": 5e-4},
@@ -46,6 +47,7 @@ def measure_baselines(*, quick: bool, on_case: OnCase) -> dict[str, Any]:
     return {"epochs": rows, "summary": geometric_mean(row["speedup"] for row in rows)}
 
 
+@on_free_cores()
 def compare_scripts(name: str, dataset: str, budget: float) -> dict[str, Any]:
     """Time an epoch of a system and of its script on a public split, for `budget` seconds."""
     task = load(dataset).task("public")

@@ -28,6 +28,7 @@ from kryograph.nn.functional import Masks
 from kryograph.operators import operator
 from kryograph.systems.network import NetworkSystem, features_on_device
 from kryograph.text import gigabytes
+from kryograph.threads import on_free_cores
 
 COMMON_SETTINGS = {"dropout": 0.9, "lr": 1e-4, "weight_decay": 1e-3}
 """Settings of every case; they do not change what an epoch costs."""
@@ -96,6 +97,7 @@ class RepeatableMasks(Masks):
     {
         "settings": (
             ColumnFormat("setting", "setting"),
+            ColumnFormat("threads", "threads"),
             ColumnFormat("engine s", "engine_seconds", "{:.4f}".format),
             ColumnFormat("literal", "speedup_literal", "{:.1f}×".format),
             ColumnFormat("PyG", "speedup_pyg", "{:.1f}×".format),
@@ -131,6 +133,7 @@ def epoch_summary(rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     }
 
 
+@on_free_cores()
 def compare_epochs(case: Case, budget: float) -> dict[str, Any]:
     """Measure one case: times, ratios, differences, memory, and distance from the machine's limits.
 
@@ -153,6 +156,7 @@ def compare_epochs(case: Case, budget: float) -> dict[str, Any]:
     )
     return {
         "setting": str(case),
+        "threads": torch.get_num_threads(),
         "architecture": case.architecture,
         **{f"{name}_seconds": times[name] for name in times},
         **{f"speedup_{name}": times[name] / times["engine"] for name in ("literal", "pyg")},

@@ -22,6 +22,7 @@ from kryograph.engine.machine import peak_bytes
 from kryograph.graph import Split, Task
 from kryograph.nn.functional import Masks
 from kryograph.text import gigabytes
+from kryograph.threads import on_free_cores
 
 GROWTH_NODES, QUICK_GROWTH_NODES = (10_000, 100_000, 1_000_000), (3_000, 10_000, 30_000)
 GROWTH_FEATURES, LABELLED_SHARE = 64, 0.01
@@ -79,6 +80,7 @@ def synthetic_task(n: int, seed: int = 0) -> Task:
     return replace(data, graph=graph, public=None).task(split)
 
 
+@on_free_cores()
 def measure_task(name: str, task: Task, budget: float) -> dict[str, Any]:
     """Measure a system with its default settings; epochs are timed for `budget` seconds."""
     method = network_system(name)

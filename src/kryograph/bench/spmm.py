@@ -23,6 +23,7 @@ from kryograph.engine.machine import measure_rates
 from kryograph.graph import Graph
 from kryograph.operators import operator
 from kryograph.sparse import SparseMatrix
+from kryograph.threads import on_free_cores
 
 SPMM_NODES, QUICK_SPMM_NODES = (20_000, 200_000), (20_000,)
 WIDTHS, QUICK_WIDTHS = (8, 64, 256), (8, 64)
@@ -61,6 +62,7 @@ def random_operator(n: int, seed: int = 0) -> sp.csr_array:
     return operator(Graph.from_edges(pairs, n)).matrix
 
 
+@on_free_cores()
 def compare_products(matrix: sp.csr_array, width: int, *, budget: float) -> dict[str, object]:
     """Measure the product of a square matrix and a dense one with `width` columns.
 

@@ -10,8 +10,10 @@ completion load nothing but typer.
 from __future__ import annotations
 
 import io
+import signal
 import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -20,15 +22,33 @@ from typer.completion import install_callback, show_callback
 from typer.core import TyperGroup
 
 import kryograph
-from kryograph.cli import bench, figures, fit, lists, options, reproduce, results, train, tune
+from kryograph.cli import (
+    bench,
+    explain,
+    figures,
+    fit,
+    label,
+    lists,
+    options,
+    reproduce,
+    results,
+    train,
+    tune,
+)
+from kryograph.cli.console import note
 from kryograph.errors import KryographError
 
 Command = Callable[..., None]
 
 COMMANDS: dict[str, tuple[Command | typer.Typer, str]] = {
-    "fit": (fit.fit, "--edges edges.csv --nodes nodes.csv --label topic --out run"),
+    "fit": (fit.fit_command, "--edges edges.csv --nodes nodes.csv --label topic --out run"),
+    "explain": (explain.explain, "run ann"),
     "predict": (fit.predict, "run/model --edges e.csv --nodes n.csv --out new.csv"),
     "suggest": (fit.suggest, "run --count 5"),
+    "label": (
+        label.label,
+        "--edges edges.csv --nodes nodes.csv --label topic --session s",
+    ),
     "demo": (train.demo, ""),
     "train": (train.train_system, "--dataset citeseer --label-rate 1% --seeds 10"),
     "tune": (tune.tune, "truncated-krylov --label-rate 1% --timeout 30m"),
@@ -108,6 +128,17 @@ app = build_app()
 
 def main() -> None:
     """Run the command line; an error is one sentence on standard error and an exit code."""
+    interrupts = _note_interrupts()
+    try:
+        _run()
+    except Exception:
+        # An import that is interrupted may leave half a module, and other errors because of it.
+        if not interrupts:
+            raise
+        sys.exit(130)
+
+
+def _run() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without "×" gets a "?"
             stream.reconfigure(errors="replace")
@@ -133,6 +164,19 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _note_interrupts() -> list[int]:
+    """Return a list to which every Ctrl-C is added before it is raised as usual."""
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupts.append(number)
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else a parent ignores it
+        signal.signal(signal.SIGINT, interrupt)
+    return interrupts
+
+
 def _fail(message: str, code: int) -> None:
-    print(f"kryograph: {message}", file=sys.stderr)
+    note(f"kryograph: {message}")
     sys.exit(code)

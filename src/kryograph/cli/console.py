@@ -1,5 +1,7 @@
 """Output of the commands: results on standard output, notes and progress on standard error.
 
+Names from a person's tables may hold control characters; none of them reaches the terminal.
+
 rich takes a tenth of a second to import. It is imported where a table or a bar is displayed.
 """
 
@@ -13,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from kryograph.text import printable
+
 if TYPE_CHECKING:
     from rich import progress as rich_progress
 
@@ -25,7 +29,7 @@ def note(message: object) -> None:
 
     While a bar is displayed, `sys.stderr` belongs to rich, which prints the line above the bar.
     """
-    print(message, file=sys.stderr, flush=True)
+    print(printable(str(message)), file=sys.stderr, flush=True)
 
 
 def print_json(value: object) -> None:
@@ -34,7 +38,8 @@ def print_json(value: object) -> None:
 
 
 def print_text(text: str, styles: Mapping[str, str] | None = None) -> None:
-    """Print text as it is; on a terminal, parts that match a regular expression have its style."""
+    """Print text; on a terminal, parts that match a regular expression have its style."""
+    text = printable(text)
     if styles is None or not sys.stdout.isatty():
         print(text)
         return
@@ -78,7 +83,7 @@ def print_table(
     for i, heading in enumerate(headings):
         grid.add_column(heading, justify="right" if numbers and i else "left", no_wrap=numbers)
     for row in rows:
-        cells = [text.Text(cell) for cell in row]
+        cells = [text.Text(printable(cell)) for cell in row]
         for cell in cells:
             for pattern, style in (styles or {}).items():
                 cell.highlight_regex(pattern, style)

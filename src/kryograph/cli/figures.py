@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from kryograph.cli import options
 from kryograph.cli.console import note, print_json, print_table, stages
-from kryograph.errors import UsageError
 from kryograph.lazy import lazy_imports
 from kryograph.text import OnProgress
 
@@ -74,7 +73,9 @@ def spectrum_figure(
 
 def tsne_figure(
     out: options.FigureFolder = options.FIGURE_FOLDER,
-    dataset: options.PublicDataset = "cora",
+    dataset: options.DatasetName = "cora",
+    label_rate: options.LabelRate = None,
+    per_class: options.PerClass = None,
     seed: options.Seed = 0,
     quick: options.Quick = False,
     data_dir: options.DataDir = None,
@@ -85,17 +86,20 @@ def tsne_figure(
 
     def compute(progress: OnProgress) -> figure.FigureResult:
         [loaded] = _load(dataset, quick, data_dir).values()
-        return embedding.compute_embedding(loaded, seed=seed, stop=_stop(quick), progress=progress)
+        split = data.one_split(None, label_rate, per_class)
+        return embedding.compute_embedding(
+            loaded, seed=seed, split=split, stop=_stop(quick), progress=progress
+        )
 
     _make_figure("figure-tsne", out, compute, overwrite, as_json)
 
 
 def depth_figure(
     out: options.FigureFolder = options.FIGURE_FOLDER,
-    dataset: options.PublicDataset = "cora",
-    depths: Annotated[
-        str | None, options.option("--depths", "NUMBERS", "Default: 1,2,4,8,16,32,64.")
-    ] = None,
+    dataset: options.DatasetName = "cora",
+    label_rate: options.LabelRate = None,
+    per_class: options.PerClass = None,
+    depths: Annotated[str | None, options.numbers("--depths", "Default: 1,2,4,8,16,32,64.")] = None,
     seeds: options.PointSeeds = 10,
     jobs: options.Jobs = None,
     quick: options.Quick = False,
@@ -110,10 +114,13 @@ def depth_figure(
 
     def compute(progress: OnProgress) -> figure.FigureResult:
         default = depth.DEPTHS[:3] if quick else depth.DEPTHS
-        layers = depth.check_depths(_numbers("--depths", depths) if depths else default)
+        layers = depth.check_depths(
+            options.read_numbers("--depths", depths) if depths is not None else default
+        )
         [loaded] = _load(dataset, quick, data_dir).values()
         runs = _runs(seeds, jobs, quick)
-        return depth.compute_depth(loaded, layers, **runs, progress=progress)
+        split = data.one_split(None, label_rate, per_class)
+        return depth.compute_depth(loaded, layers, split=split, **runs, progress=progress)
 
     _make_figure("depth", out, compute, overwrite, as_json)
 
@@ -121,6 +128,8 @@ def depth_figure(
 def theory_figure(
     out: options.FigureFolder = options.FIGURE_FOLDER,
     datasets: options.DatasetNames = options.CITATION_GRAPHS,
+    label_rate: options.LabelRate = None,
+    per_class: options.PerClass = None,
     blocks: Annotated[int, options.count("--blocks", "Largest number of Krylov blocks.")] = 60,
     seeds: options.PointSeeds = 10,
     jobs: options.Jobs = None,
@@ -137,7 +146,8 @@ def theory_figure(
 
     def compute(progress: OnProgress) -> figure.FigureResult:
         size = theory.QUICK_THEORY if quick else theory.TheoryOptions(blocks=blocks)
-        size = dataclasses.replace(size, seed=seed, **_runs(seeds, jobs, quick))
+        split = data.one_split(None, label_rate, per_class)
+        size = dataclasses.replace(size, seed=seed, split=split, **_runs(seeds, jobs, quick))
         return theory.compute_theory(_load(datasets, quick, data_dir), size, progress)
 
     _make_figure("theory", out, compute, overwrite, as_json)
@@ -199,10 +209,3 @@ def _runs(seeds: int, jobs: int | None, quick: bool) -> dict[str, Any]:
     if quick:
         return {"seeds": min(seeds, 2), "jobs": jobs or 1, "stop": _stop(quick)}
     return {"seeds": seeds, "jobs": jobs, "stop": _stop(quick)}
-
-
-def _numbers(option: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise UsageError(f"{option} takes whole numbers by commas, not {text!r}.") from None

@@ -6,61 +6,54 @@ import shlex
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-import kryograph
-from kryograph.cli.console import note, print_json, print_table, stages
+from kryograph.cli import table_options
+from kryograph.cli.console import note, print_json, print_table, print_text, stages
 from kryograph.cli.options import (
     Coverage,
-    EdgesFile,
-    FitFolder,
     FittedFolder,
-    IdColumn,
     Json,
     ModelFolder,
-    NodesFile,
     Overwrite,
     Seed,
     choice,
     count,
     option,
-    split_commas,
     time_limit,
 )
+from kryograph.cli.table_options import TableFlags, takes_tables
 from kryograph.errors import UsageError
 from kryograph.files import replaced
 from kryograph.lazy import lazy_imports
-from kryograph.text import parse_duration, percent, plural
+from kryograph.text import parse_duration, plural
 
 with lazy_imports():
-    from kryograph import features, labelling, model, systems
+    from kryograph import labelling, model, systems
     from kryograph.data import tables
     from kryograph.data.tables import recipe
-    from kryograph.labelling import calibration, output
-    from kryograph.report import fit_page, layout
+    from kryograph.labelling import output, run_folder
+    from kryograph.report import fit_page, fit_text
 
 
-POOL_METRICS = ("accuracy", "balanced-accuracy")
+POOL_METRICS = ("accuracy", "balanced-accuracy", "f1", "average-precision")
 """Choices of the setting `metric` of the pool, which is not imported for the help of a command."""
 
+CLASSES_PRINTED = 20
+"""Number of classes in the table of the summary; the page has them all."""
 
-def fit(
-    edges: EdgesFile,
-    out: FitFolder,
-    nodes: NodesFile = None,
-    label: Annotated[
-        str | None, option("--label", "COLUMN", "Column of labels; an empty cell is to predict.")
+
+@takes_tables
+def fit_command(
+    flags: TableFlags,
+    out: Annotated[
+        Path | None, option("--out", "FOLDER", "Folder to write; needed unless --check is set.")
     ] = None,
-    text: Annotated[
-        str | None, option("--text", "COLUMNS", "Columns of text: --text title,abstract.")
-    ] = None,
-    ignore: Annotated[
-        str | None, option("--ignore", "COLUMNS", "Columns that are not used, by commas.")
-    ] = None,
-    id_column: IdColumn = None,
     system_name: Annotated[
         str | None, option("--system", "NAME", "Use this system instead of the pool of heads.")
     ] = None,
@@ -81,10 +74,29 @@ def fit(
         choice(
             "--metric",
             "metric",
-            ("accuracy", "balanced-accuracy"),
-            "'accuracy' or 'balanced-accuracy'.",
+            POOL_METRICS,
+            "What the labels are to be good for: 'accuracy', 'balanced-accuracy'; with two classes "
+            "also 'f1', 'average-precision'.",
         ),
     ] = "accuracy",
+    positive: Annotated[
+        str | None,
+        option(
+            "--positive",
+            "CLASS",
+            "Of two classes the one by which nodes are ranked. Default: the rarer one.",
+        ),
+    ] = None,
+    class_weight: Annotated[
+        str | None,
+        choice(
+            "--class-weight",
+            "class weight",
+            ("none", "balanced"),
+            "Whether all labels count alike in the weights of the pool ('none') or all classes "
+            "('balanced'). Default: 'none', but 'balanced' with --metric balanced-accuracy.",
+        ),
+    ] = None,
     budget: Annotated[
         str | None,
         time_limit("--budget", "Networks join the pool if they take at most this long: 5m."),
@@ -93,6 +105,15 @@ def fit(
         str | None, time_limit("--search", "Look for better settings that long: 10m.")
     ] = None,
     coverage: Coverage = 0.9,
+    coverage_by: Annotated[
+        str,
+        choice(
+            "--coverage-by",
+            "kind of coverage",
+            ("all", "class"),
+            "Whether --coverage holds for all nodes together ('all') or for each class ('class').",
+        ),
+    ] = "all",
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -103,79 +124,110 @@ def fit(
     """
     if overrides and system_name is None:
         raise UsageError("--set changes the settings of a system: name it with --system.")
-    if system_name is not None and (balanced is not None or budget or metric != "accuracy"):
+    if system_name is not None and (balanced is not None or budget or class_weight):
         raise UsageError(
-            "--balanced-labels, --random-labels, --metric and --budget belong to the pool: leave "
-            "--system out, or leave them out."
+            "--balanced-labels, --random-labels, --class-weight and --budget belong to the pool: "
+            "leave --system out, or leave them out."
         )
-    output.check_fit_output(out, overwrite, folder=True)
+    if system_name not in (None, "pool") and metric != "accuracy" and search is None:
+        raise UsageError(
+            "With --system, --metric says by what --search compares settings: add --search, or "
+            "leave --metric or --system out."
+        )
+    if flags.check:
+        check = partial(
+            labelling.check_fit,
+            metric=metric,
+            positive=positive,
+            class_weight=class_weight or "by metric",
+            coverage=coverage,
+            coverage_by=coverage_by,
+        )
+        check_tables(flags, as_json, check=check)
+        return
+    if out is None:
+        raise UsageError("Where are the results to be written? Say --out FOLDER.")
+    run_folder.check_fit_output(out, overwrite, folder=True)
     only = None
     if system_name is not None:
         only = [systems.system(system_name, systems.read_pairs(overrides or []))]
     start = time.perf_counter()
     with stages() as stage:
-        read = tables.read_tables(
-            edges,
-            nodes,
-            label=label,
-            text=split_commas(text),
-            ignore=split_commas(ignore),
-            id=id_column,
-            progress=lambda name, share: stage(f"reading {name}", share),
-        )
-        if label is None and not read.classes:
-            raise UsageError(f"Which column of {nodes or edges} has the labels? Say --label NAME.")
-        tables.check_for_fit(read)
-        labelled = labelling.label_nodes(
-            read.graph,
-            read.labels,
-            read.classes,
-            recipe=read.columns,
+        labelled = labelling.label_tables(
+            table_options.read(flags, stage),
             systems=only,
             search=None if search is None else parse_duration(search),
             budget=0.0 if budget is None else parse_duration(budget),
             metric=metric,
+            positive=positive,
+            class_weight=class_weight or "by metric",
             label_design={None: "guess", True: "balanced", False: "as drawn"}[balanced],
             coverage=coverage,
+            coverage_by=coverage_by,
             seed=seed,
             progress=stage,
         )
-        notes = [*read.notes, *labelled.notes]
         stage("drawing the map", 0.0)
-        fitted = labelled.model
-        embedding = fitted.embed(labelled.graph)
-        files = " and ".join(path.name for path in (edges, nodes) if path is not None)
-        page = fit_page.PageInfo(
-            title=f"{(read.columns.label or 'label').capitalize()} of {labelled.graph.n:,} nodes",
-            notes=[f"Read from {files}.", *notes],
+        page = fit_page.page_of(
+            labelled,
             command=shlex.join(["kryograph", *sys.argv[1:]]),
-            version=kryograph.__version__,
-            positions=layout.positions(embedding, seed),
             seconds=time.perf_counter() - start,
-            seed=seed,
+            run=str(out),
         )
-        output.write(out, labelled, fit_page.render_fit_page(labelled, page))
-    for sentence in notes:
+        run_folder.write(out, labelled, page)
+    for sentence in labelled.notes:
         note(sentence)
     if as_json:
-        print_json(labelled.as_dict() | {"notes": notes, "out": str(out)})
+        print_json(labelled.as_dict() | {"out": str(out)})
     else:
-        _print_fit(labelled)
+        for line in fit_text.summary_lines(labelled, CLASSES_PRINTED):
+            print_text(line)
+        disputed = []
+        if labelled.disputed:
+            content = f"{plural(len(labelled.disputed), 'given label')} to check"
+            disputed.append((run_folder.DISPUTED, content))
         for name, content in (
-            (output.PREDICTIONS, "every node's label, probabilities and prediction set"),
-            (output.PAGE, "open it in a browser"),
-            (output.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
-            (output.MODEL, f"for new nodes: kryograph predict {out / output.MODEL} --edges …"),
+            (run_folder.PREDICTIONS, "every node's label, probabilities and prediction set"),
+            (run_folder.PAGE, "open it in a browser"),
+            (run_folder.SUGGESTIONS, f"nodes to label next: kryograph suggest {out}"),
+            *disputed,
+            (
+                run_folder.MODEL,
+                f"for new nodes: kryograph predict {out / run_folder.MODEL} --edges …",
+            ),
         ):
-            print(f"  {out / name}  ({content})")
+            print_text(f"  {out / name}  ({content})")
 
 
+def check_tables(
+    flags: TableFlags,
+    as_json: bool,
+    columns: recipe.Recipe | None = None,
+    check: Callable[[tables.Tables], None] | None = None,
+) -> None:
+    """Read the tables and print the plan; a fault is an error. Nothing is trained or predicted.
+
+    `check` looks for further faults.
+    """
+    with stages() as stage:
+        read = table_options.read(flags, stage, columns)
+        if check is not None:
+            check(read)
+    for sentence in read.notes:
+        note(sentence)
+    if as_json:
+        print_json({"plan": read.plan.as_dicts(), "notes": list(read.notes)})
+    else:
+        print_text(f"{plural(read.graph.n, 'node')}, {plural(read.graph.edges, 'edge')}: no fault.")
+
+
+@takes_tables
 def predict(
+    flags: TableFlags,
     model_folder: ModelFolder,
-    edges: EdgesFile,
-    out: Annotated[Path, option("--out", "FILE", "CSV file to write.")],
-    nodes: NodesFile = None,
-    id_column: IdColumn = None,
+    out: Annotated[
+        Path | None, option("--out", "FILE", "CSV file to write; needed unless --check is set.")
+    ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -183,45 +235,39 @@ def predict(
 
     It may be a new graph, or a larger one than that of the fit.
     """
-    output.check_fit_output(out, overwrite, folder=False)
-    inside = model_folder / output.MODEL
+    if out is not None:
+        run_folder.check_fit_output(out, overwrite, folder=False)
+    elif not flags.check:
+        raise UsageError("Where are the predictions to be written? Say --out FILE.")
+    inside = model_folder / run_folder.MODEL
     fitted = model.Model.load(inside if inside.is_dir() else model_folder)
-    calibrated = calibration.Calibration.from_extra(fitted.extra)
-    if "columns" not in fitted.extra:
-        raise UsageError(
-            f"The model in {model_folder} does not know how features are made from tables: pass "
-            "recipe=tables.columns to label_nodes, or use Model.predict_proba in Python."
-        )
+    columns = labelling.model_recipe(fitted)
+    if flags.check or out is None:
+        check_tables(flags, as_json, columns)
+        return
     with stages() as stage:
-        read = tables.read_tables(
-            edges,
-            nodes,
-            label=None,
-            id=id_column,
-            columns=recipe.Recipe.from_json(fitted.extra["columns"]),
-            progress=lambda name, share: stage(f"reading {name}", share),
-        )
+        read = table_options.read(flags, stage, columns)
         stage("predicting", 0.0)
-        probabilities = calibrated.probabilities(fitted.predict_proba(read.graph))
+        predicted = labelling.predict_tables(fitted, read)
         with replaced(out) as new:
-            sets = calibrated.sets(probabilities)
-            output.write_predictions(new, read.graph, fitted.classes, probabilities, sets)
-    for sentence in read.notes:
+            output.write_predictions(new, predicted)
+    for sentence in predicted.notes:
         note(sentence)
-    predicted = Counter(probabilities.argmax(axis=1).tolist())
-    counts = {name: predicted[c] for c, name in enumerate(fitted.classes)}
+    numbers = Counter(predicted.best.tolist())
+    counts = {name: numbers[c] for c, name in enumerate(fitted.classes)}
     if as_json:
         print_json(
             {
                 "nodes": read.graph.n,
                 "edges": read.graph.edges,
                 "predicted": counts,
+                "plan": read.plan.as_dicts(),
                 "notes": list(read.notes),
                 "out": str(out),
             }
         )
     else:
-        print(f"{read.graph.n:,} nodes labelled by {fitted.system.name}: {out}")
+        print_text(f"{read.graph.n:,} nodes labelled by {fitted.system.name}: {out}")
         print_table(("class", "nodes"), [(name, f"{n:,}") for name, n in counts.items()])
 
 
@@ -230,7 +276,11 @@ def suggest(
     number: Annotated[int, count("--count", "How many nodes.")] = 10,
     as_json: Json = False,
 ) -> None:
-    """List the nodes that are best labelled next, and why."""
+    """List the nodes that are best labelled next, and why.
+
+    Measured on nine graphs with 5 to 20 labels per class, such labels gave 2 points more accuracy
+    than random ones on average; on a single graph the gain can be negative.
+    """
     rows = output.read_suggestions(run)[:number]
     if as_json:
         print_json(
@@ -243,21 +293,3 @@ def suggest(
         )
     else:
         print_table(("node", "why"), [(row["id"], row["why"]) for row in rows], numbers=False)
-
-
-def _print_fit(labelled: labelling.LabelledGraph) -> None:
-    summary = labelled.as_dict()
-    accuracy = summary["held_out_accuracy"]
-    low, high = accuracy["ci95"]
-    # A graph without features has the identity in their place.
-    none = features.is_identity(labelled.graph.features)
-    number = "no features" if none else plural(summary["features"], "feature")
-    print(
-        f"Read {plural(summary['nodes'], 'node')}, {plural(summary['edges'], 'edge')}, {number}, "
-        f"{plural(summary['labels'], 'label')} of {len(labelled.classes)} classes."
-    )
-    print(
-        f"Held-out accuracy {percent(accuracy['mean'])} % (95 % interval {percent(low)} to "
-        f"{percent(high)}, {accuracy['n']} labels) by {summary['system']}; mean over the classes "
-        f"{percent(summary['held_out_balanced_accuracy'])} %."
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -16,7 +17,7 @@ import typer.core
 
 from kryograph.errors import UsageError, unknown
 from kryograph.experiments import TABLES
-from kryograph.text import parse_duration
+from kryograph.text import parse_duration, parse_rate
 from kryograph.training.stopping import RULES
 
 STORE = Path("results") / "runs.sqlite"
@@ -159,15 +160,38 @@ def known_tables(values: list[str] | None) -> list[str] | None:
     return values
 
 
-def time_limit(name: str, help: str) -> Any:
-    """Declare an option whose value is a duration, such as 10m."""
+def readable(read: Callable[[str], object]) -> Callable[[str | None], str | None]:
+    """Build the check of a text that the command reads later by the same function."""
 
     def check(value: str | None) -> str | None:
         if value is not None:
-            parse_duration(value)
+            read(value)
         return value
 
-    return option(name, "TIME", help, check)
+    return check
+
+
+def read_numbers(name: str, text: str) -> list[int]:
+    """Read whole numbers that are separated by commas, without repeated ones.
+
+    >>> read_numbers("--depths", "1, 4,4")
+    [1, 4]
+    """
+    try:
+        return list(dict.fromkeys(int(part) for part in split_commas(text)))
+    except ValueError:
+        message = f"{name} takes whole numbers with commas, such as 3,10,20; it is {text!r}."
+        raise UsageError(message) from None
+
+
+def numbers(name: str, help: str) -> Any:
+    """Declare an option whose value is read by `read_numbers`."""
+    return option(name, "NUMBERS", help, readable(partial(read_numbers, name)))
+
+
+def time_limit(name: str, help: str) -> Any:
+    """Declare an option whose value is a duration, such as 10m."""
+    return option(name, "TIME", help, readable(parse_duration))
 
 
 def check_store(store: Path) -> None:
@@ -204,15 +228,15 @@ Json = Annotated[bool, flag("--json", "Print JSON for programs.")]
 Markdown = Annotated[bool, flag("--markdown", "Print Markdown for documents.")]
 Overwrite = Annotated[bool, flag("--overwrite", "Replace the output of an earlier command.")]
 FigureFolder = Annotated[Path, option("--out", "FOLDER", "Folder to write the files into.")]
-FitFolder = Annotated[Path, option("--out", "FOLDER", "Folder to write.")]
 
 # Data sets and splits
 
 DatasetName = Annotated[
     str, option("--dataset", "NAME", "A name of `kryograph datasets`, or a path.")
 ]
-PublicDataset = Annotated[str, option("--dataset", "NAME", "A data set with a public split.")]
-DatasetNames = Annotated[str, option("--datasets", "NAMES", "Data sets, separated by commas.")]
+DatasetNames = Annotated[
+    str, option("--datasets", "NAMES", "Names or paths of data sets, separated by commas.")
+]
 DataDir = Annotated[
     Path | None,
     option(
@@ -223,7 +247,10 @@ SplitName = Annotated[str | None, option("--split", "NAME", "'public', the defau
 LabelRate = Annotated[
     str | None,
     option(
-        "--label-rate", "RATE", "Random splits with this share of each class, rounded up: '1%'."
+        "--label-rate",
+        "RATE",
+        "Random splits with this share of each class, rounded up: '1%'.",
+        readable(parse_rate),
     ),
 ]
 PerClass = Annotated[int | None, count("--per-class", "Random splits with N labels of each class.")]
@@ -335,18 +362,6 @@ ImportedFiles = Annotated[
 
 # A person's own graph
 
-EdgesFile = Annotated[
-    Path,
-    option(
-        "--edges",
-        "FILE",
-        "Table of edges (CSV, TSV, Parquet), or a whole graph (.npz, GraphML, GEXF).",
-        existing_file,
-    ),
-]
-NodesFile = Annotated[
-    Path | None, option("--nodes", "FILE", "Table of nodes: ids, features, labels.", existing_file)
-]
 ModelFolder = Annotated[Path, argument("MODEL", "Model folder of a fit.", existing_folder)]
 FittedFolder = Annotated[Path, argument("FOLDER", "Folder of a fit.", existing_folder)]
 Coverage = Annotated[
@@ -358,7 +373,6 @@ Coverage = Annotated[
         between_0_and_1,
     ),
 ]
-IdColumn = Annotated[str | None, option("--id", "COLUMN", "Column of the node ids.")]
 
 # Figures
 

@@ -4,8 +4,9 @@ from kryograph.data import toy
 from kryograph.data.catalogue import DATASETS, dataset_title, fetch, find_source, load
 from kryograph.data.dataset import Dataset, PublishedGraph
 from kryograph.data.sources import Form, LoadOptions, RemoteFile, Source
-from kryograph.data.splits import one_split, parse_rate, per_class_split, rate_split, rest_split
+from kryograph.data.splits import one_split, per_class_split, rate_split, rest_split
 from kryograph.data.synthetic import synthetic_citations
+from kryograph.text import parse_rate
 
 __all__ = [
     "DATASETS",

@@ -94,7 +94,7 @@ def read_film(edges: Path, nodes: Path) -> PublishedGraph:
 
 
 def _numbers(path: Path, cells: list[str]) -> Indices:
-    """Parse numbers from 0 on."""
+    """Parse the numbers of nodes, features or classes, which begin with 0."""
     try:
         numbers: npt.NDArray[np.int64] = np.array(cells, dtype=np.int64)
     except ValueError as error:

@@ -258,7 +258,7 @@ def _in_folder(source: Source, folder: Path) -> RawFiles:
         path = folder / file.name
         return path if path.is_file() else folder / file.base_name
 
-    # If the folder is incomplete, the message is about the form of which it holds most files.
+    # The message names the missing files of the form that is nearest to being complete.
     form = max(source.forms, key=lambda form: sum(path_of(file).is_file() for file in form.files))
     cache = Cache(cache_folder())
     for file in form.files:

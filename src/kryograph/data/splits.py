@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import partial
 
@@ -21,37 +21,13 @@ import numpy.typing as npt
 
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN, Indices, Split
+from kryograph.text import parse_rate
 
 VALIDATION = 500
 TEST = 1_000
 PUBLIC = "public"
 PER_CLASS = " per class"
 LEAKY = " leaky"
-
-
-def parse_rate(text: str) -> Fraction:
-    """Read a label rate such as "1%" or "0.01" exactly.
-
-    Floating point is not exact enough: 0.07 * 100 is a little more than 7, and rounds up to 8.
-
-    >>> parse_rate("0.5 %"), parse_rate("0.07") * 100
-    (Fraction(1, 200), Fraction(7, 1))
-    """
-    number, percent, rest = text.strip().partition("%")
-    try:
-        value = Decimal(number.strip())
-    except InvalidOperation:
-        value = Decimal("nan")
-    # An exponent in the thousands is a slip, and would be expanded digit by digit below.
-    if rest or not value.is_finite() or abs(value.adjusted()) > 30:
-        raise UsageError(f"The label rate {text!r} is not a number; write it like '1%' or '0.01'.")
-    if value <= 0:
-        raise UsageError(f"The label rate must be above 0; got {text!r}.")
-    rate = Fraction(value) / (100 if percent else 1)
-    if rate > 1:
-        hint = "" if percent else f"; {number.strip()} percent is written '{number.strip()}%'"
-        raise UsageError(f"The label rate {text!r} is more than 100%{hint}.")
-    return rate
 
 
 def _rate_name(share: Fraction) -> str:

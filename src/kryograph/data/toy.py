@@ -52,7 +52,7 @@ def two_cliques(k: int) -> Graph:
 
 
 def disjoint(*graphs: Graph) -> Graph:
-    """Some graphs side by side; the eigenvalues of all of them.
+    """Union of graphs without edges between them; its eigenvalues are all of theirs.
 
     Each graph keeps its features, in columns of its own.
 

@@ -39,14 +39,21 @@ USUAL_EPOCHS = 200
 SHORT = 2e-3
 """Seconds: a kernel that takes less is hardly faster with more threads."""
 
+TOO_SHORT = 2e-4
+"""Seconds: a kernel that takes less is not faster with more threads."""
+
 EFFICIENCY = 0.7
 """The share of the better of both rates that kernels of usual shapes reach."""
 
-SPARSE_LAUNCHES = 8
-"""A sparse product starts as slowly as so many dense kernels: it checks and wraps its matrix."""
+SPARSE_LAUNCHES = 3
+"""Starting a sparse product, which checks its matrix, takes as long as this many dense kernels."""
+
+CACHE_BYTES, CACHE_SPEEDUP = 8 * 2**20, 4
+"""A dense factor of at most this size stays in the cache, and its rows are gathered so many times
+as fast as a copy of memory (`kryograph bench spmm`)."""
 
 LOOP_LAUNCHES = 80
-"""The training loop around a network (loss, checks, accuracies) starts as many kernels an epoch."""
+"""Kernels an epoch that the training loop starts beside the network: loss, checks, accuracies."""
 
 RUN_BYTES = 10e6
 """Memory of any run: kernels whose code is loaded at first use, and the allocator's reserve."""
@@ -98,9 +105,9 @@ class Cost:
         """Shortest possible duration in seconds, whatever the program."""
         return sum(kernel.floor(rates) for kernel in self.kernels)
 
-    def narrow(self, rates: Rates = NOMINAL) -> bool:
-        """Whether most of the time goes into kernels too short for threads to share."""
-        short = sum(t for t in (k.seconds(rates) for k in self.kernels) if t < SHORT)
+    def narrow(self, rates: Rates = NOMINAL, seconds: float = SHORT) -> bool:
+        """Whether most of the time goes into kernels that take less than `seconds`."""
+        short = sum(t for t in (k.seconds(rates) for k in self.kernels) if t < seconds)
         return short > self.seconds(rates) / 2
 
     @property
@@ -117,7 +124,9 @@ def gemm_cost(rows: int, inner: int, columns: int) -> Cost:
 
 def spmm_cost(nnz: int, rows: int, columns: int) -> Cost:
     """Cost of a sparse matrix with `nnz` entries times a dense one; each entry gathers a row."""
-    moved = nnz * (4 * columns + 8) + 4 * rows * columns
+    gathered, result = nnz * (4 * columns + 8), 4 * rows * columns
+    # The dense factor is about as large as the result.
+    moved = result + gathered / (CACHE_SPEEDUP if result <= CACHE_BYTES else 1)
     return Cost((Kernel(2.0 * nnz * columns, float(moved), SPARSE_LAUNCHES),))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -47,6 +48,7 @@ class Hops:
         self.sizes: list[int] = np.cumsum([level.size for level in levels]).tolist()
         self.sizes += [self.sizes[-1]] * (hops + 1 - len(self.sizes))
         self._order = np.concatenate(levels)
+        self._natural = bool(levels[0].size == L.n and np.all(np.diff(self._order) == 1))
         self.order = torch.from_numpy(self._order).to(nodes.device)
         self._steps: dict[tuple[int, int], SparseMatrix] = {}
 
@@ -62,43 +64,68 @@ class Hops:
 
     def nnz(self, k: int) -> int:
         """Number of entries of L[T_k, T_{k+1}]."""
-        return int(self._rows.indptr[self.sizes[k]])
+        return int(self._starts[self.sizes[k]])
 
     def step(self, k: int) -> SparseMatrix:
         """The matrix L[T_k, T_{k+1}], which maps rows of T_{k+1} to rows of T_k."""
         rows, columns = self.sizes[k], self.sizes[k + 1]
         if (rows, columns) not in self._steps:
-            # Where a step leads nowhere new, rows and columns are the same nodes.
+            # If a step reaches no new node, rows and columns are the same nodes.
             symmetric = self.L.symmetric and rows == columns
             self._steps[rows, columns] = self._whole.corner(rows, columns, symmetric=symmetric)
         return self._steps[rows, columns]
 
+    def release(self) -> None:
+        """Give the memory of all steps back; they are made again if they are needed."""
+        self._steps.clear()
+        self.__dict__.pop("_whole", None)
+
+    @property
+    def _inner(self) -> npt.NDArray[np.int64]:
+        """All nodes but the farthest."""
+        return self._order[: self.sizes[-2] if len(self.sizes) > 1 else 0]
+
     @cached_property
-    def _rows(self) -> sp.csr_array:
-        """The rows of all nodes but the farthest, with rows and columns in the new order."""
-        inner = self.sizes[-2] if len(self.sizes) > 1 else 0
-        place = np.full(self.L.n, -1, dtype=np.int64)
-        place[self._order] = np.arange(self._order.size)
-        rows = self.L.matrix[self._order[:inner]]
-        parts = (rows.data, place[rows.indices], rows.indptr)
-        matrix = sp.csr_array(parts, shape=(inner, self._order.size))
-        matrix.sort_indices()
-        return matrix
+    def _starts(self) -> npt.NDArray[np.int64]:
+        """Number of entries of L in the rows of the first 0, 1, 2 … nodes."""
+        lengths = np.diff(self.L.matrix.indptr)[self._inner]
+        return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
     @cached_property
     def _whole(self) -> SparseMatrix:
-        return SparseMatrix.from_scipy(self._rows, dtype=self.dtype, device=self.device)
+        """The rows of all nodes but the farthest, with rows and columns in the new order."""
+        if self._natural:
+            return self.L.tensor(self.dtype, self.device)
+        L = self.L.matrix
+        values = L.data.astype(torch.empty(0, dtype=self.dtype).numpy().dtype, copy=False)
+        rows = sp.csr_array((values, L.indices, L.indptr), shape=L.shape)[self._inner]
+        place = np.full(self.L.n, -1, dtype=rows.indices.dtype)
+        place[self._order] = np.arange(self._order.size)
+        parts = (rows.data, place[rows.indices], rows.indptr)
+        matrix = sp.csr_array(parts, shape=(self._inner.size, self._order.size))
+        matrix.sort_indices()
+        return SparseMatrix.from_scipy(matrix, dtype=self.dtype, device=self.device)
 
 
 class FeatureRows:
     """The rows of X that belong to `nodes`, in their order; a product takes the first few."""
 
     def __init__(self, x: NodeFeatures, nodes: Tensor) -> None:
-        self.x: NodeFeatures = x
-        self.width = x.shape[1]
-        if not torch.equal(nodes, torch.arange(x.shape[0], device=nodes.device)):
-            self.x = x.rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]
+        self._all, self._nodes, self.width = x, nodes, x.shape[1]
         self._first: dict[int, SparseMatrix] = {}
+
+    @cached_property
+    def x(self) -> NodeFeatures:
+        """The rows in the order of the nodes."""
+        x, nodes = self._all, self._nodes
+        if torch.equal(nodes, torch.arange(x.shape[0], device=nodes.device)):
+            return x
+        return x.rows(nodes) if isinstance(x, SparseMatrix) else x[nodes]
+
+    def release(self) -> None:
+        """Give the memory of the rows back; they are made again if they are needed."""
+        self._first.clear()
+        self.__dict__.pop("x", None)
 
     def _rows(self, rows: int) -> SparseMatrix:
         assert isinstance(self.x, SparseMatrix)
@@ -126,7 +153,7 @@ class FeatureRows:
 
     def cost(self, rows: int, columns: int) -> Cost:
         """Cost of a product with the first rows, or with their transpose."""
-        x = self.x if isinstance(self.x, Tensor) else self._rows(rows)
+        x = self._all if isinstance(self._all, Tensor) else self._rows(rows)
         return feature_product_cost(x, rows, columns)
 
 

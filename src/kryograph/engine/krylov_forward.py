@@ -100,7 +100,10 @@ class KeptBlocks(FirstLayer):
                 part.copy_(block[: self.rows])
                 if j + 1 < self.order:
                     block = self.hops.step(self.k + self.order - 2 - j).product(block)
+            del block
             self._blocks = kept
+            self.x.release()
+            self.hops.release()
         return self._blocks
 
     def forward(self, weight: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ TRANSCENDENTALS = (
 )
 
 GATHER_COST = 4
-"""Reading or adding one number at an index takes as long as moving this many in order."""
+"""Reading or adding one number at an index takes as long as moving this many in a row."""
 
 GATHERS = (aten.index, aten.index_select, aten.index_add, aten.index_put, aten.scatter_add)
 
@@ -194,7 +194,7 @@ def trace_epoch(forward: Forward, *, penalty: bool = True) -> Cost:
     The form is not changed. The penalty of the training step is counted if `penalty` is true.
     """
     counter = _Counter()
-    # A copy: a form may keep what it computes once, and here that has no values.
+    # A copy, because a form may store what it computes once, and tensors here have no values.
     twin = copy(forward)
     twin.network = network = deepcopy(forward.network).to("meta")
     twin.masks = _AllKept(counter)

@@ -113,7 +113,7 @@ class GraphBenchmark:
             notify: Receives notes about the reading of a graph.
             on_row: Called after each new row.
         """
-        rows = {row.key: row for row in read_rows(out)} if out is not None else {}
+        rows = {row.key: row for row in read_rows(out, GraphRow)} if out is not None else {}
         known = {key for key, row in rows.items() if not (retry and row.error)}
         keys_of = {name: list(self.keys(name)) for name in self.graphs}
         done = sum(key in known for keys in keys_of.values() for key in keys)

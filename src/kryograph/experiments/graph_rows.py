@@ -1,4 +1,4 @@
-"""Rows of a benchmark on many graphs: one method on one draw of labels, and the file of rows."""
+"""Rows of a benchmark on many graphs: one method on one draw of labels, and files of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from kryograph.errors import UsageError
 
@@ -68,23 +68,32 @@ class GraphRow:
         return self.graph, self.per_class, self.seed, self.method
 
 
-def read_rows(path: Path) -> list[GraphRow]:
-    """Rows of a CSV file that `append_row` wrote; none if there is no file."""
+AnyRow = TypeVar("AnyRow")
+"""A frozen dataclass whose fields are text, numbers or truth values, or None."""
+
+
+def read_rows(path: Path, kind: type[AnyRow], command: str = "bench graphs") -> list[AnyRow]:
+    """Rows of a CSV file that `append_row` wrote; none if there is no file.
+
+    Args:
+        path: The file.
+        kind: Class of its rows.
+        command: The command that writes such files, for the message about another file.
+    """
     if not path.exists():
         return []
+    columns = fields(cast(Any, kind))
     with path.open(newline="", encoding="utf-8") as file:
         try:
             return [
-                GraphRow(**{f.name: _value(str(f.type), row[f.name]) for f in fields(GraphRow)})
+                kind(**{f.name: _value(str(f.type), row[f.name]) for f in columns})
                 for row in csv.DictReader(file)
             ]
         except (KeyError, TypeError, ValueError) as error:
-            raise UsageError(
-                f"{path} was not written by `kryograph bench graphs`: {error}."
-            ) from None
+            raise UsageError(f"{path} was not written by `kryograph {command}`: {error}.") from None
 
 
-def append_row(path: Path, row: GraphRow) -> None:
+def append_row(path: Path, row: Any) -> None:
     """Add a row by one write, so that rows of two processes do not mix."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -114,10 +114,13 @@ def _table(data: Mapping[str, Any], name: str) -> ResultTable:
     columns: dict[str, Scenario] = {}
     for column in data["columns"]:
         if not isinstance(column, dict):
-            raise UsageError("A column is written { name = …, dataset = …, split = … }.")
+            raise UsageError(
+                f"Column {len(columns) + 1} must be a table: "
+                "{ name = …, dataset = …, split = … }."
+            )
         check_keys(column, _COLUMN_KEYS, kind="key of a column")
         if column["name"] in columns:
-            raise UsageError("Two columns have the same name.")
+            raise UsageError(f"Two columns have the name {column['name']!r}: rename one.")
         dataset = find_source(column["dataset"]).name
         columns[column["name"]] = Scenario(dataset, column["split"], data["protocol"])
     cells = []

@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kryograph.data import Dataset, dataset_title
+from kryograph.data.splits import PUBLIC
 from kryograph.errors import UsageError, unknown
 from kryograph.figures import style
 from kryograph.figures.figure import FigureResult
@@ -22,10 +23,11 @@ from kryograph.figures.style import panels, set_log2_scale, styled
 from kryograph.runs.job import DEFAULT_STOP, Job, Scenario, over_seeds
 from kryograph.runs.perform import Datasets
 from kryograph.runs.store import Row
-from kryograph.runs.workers import cores, execute
+from kryograph.runs.workers import execute
 from kryograph.stats import summarise
 from kryograph.systems import System, system
 from kryograph.text import OnProgress, ignore_progress, percent, plural
+from kryograph.threads import cores
 from kryograph.training.loop import Diverged
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64)
@@ -59,22 +61,25 @@ def compute_depth(
     depths: Sequence[int],
     *,
     seeds: int,
+    split: str = PUBLIC,
     jobs: int | None = 1,
     stop: str = DEFAULT_STOP,
     progress: OnProgress = ignore_progress,
 ) -> FigureResult:
-    """Train every variant at every depth, `seeds` times on the public split; draw the accuracies.
+    """Train every variant at every depth, `seeds` times; draw the accuracies.
 
-    The depths are numbers of hidden layers, as returned by `check_depths`.
+    The depths are numbers of hidden layers, as returned by `check_depths`. `split` is the name of a
+    split; a random one is drawn again for each seed.
     """
     rows: list[dict[str, Any]] = []
     points = [(depth, variant) for depth in depths for variant in VARIANTS]
+    runs: dict[str, Any] = {"split": split, "jobs": jobs, "stop": stop}
     for index, (depth, variant) in enumerate(points):
         progress(f"{depth} layers: {variant}", index / len(points))
-        score = accuracy_over_seeds(at_depth(variant, depth), dataset, seeds, jobs=jobs, stop=stop)
+        score = accuracy_over_seeds(at_depth(variant, depth), dataset, seeds, **runs)
         rows.append({"variant": variant, "depth": depth, **score})
     about = {
-        **{"dataset": dataset.name, "split": "public", "protocol": "validation", "seeds": seeds},
+        **{"dataset": dataset.name, "split": split, "protocol": "validation", "seeds": seeds},
         "settings": {v: at_depth(v, 1).settings.as_dict() | {"layers": "depth"} for v in VARIANTS},
         "points": rows,
     }
@@ -82,7 +87,7 @@ def compute_depth(
         (variant, *(format_interval(row) for row in rows if row["variant"] == variant))
         for variant in VARIANTS
     ]
-    title = f"{dataset_title(dataset.name)}, public split, {plural(seeds, 'seed')}"
+    title = f"{dataset_title(dataset.name)}, {split} split, {plural(seeds, 'seed')}"
     tables = [(("test % after layers", *map(str, depths)), lines)]
     return FigureResult({"": draw_depths(rows, title)}, rows, about, tables)
 
@@ -107,15 +112,21 @@ def check_depths(depths: Sequence[int]) -> tuple[int, ...]:
 
 
 def accuracy_over_seeds(
-    method: System, dataset: Dataset, seeds: int, *, jobs: int | None = 1, stop: str = DEFAULT_STOP
+    method: System,
+    dataset: Dataset,
+    seeds: int,
+    *,
+    split: str = PUBLIC,
+    jobs: int | None = 1,
+    stop: str = DEFAULT_STOP,
 ) -> dict[str, Any]:
     """Mean, standard deviation and 95 % interval of the test accuracy with seeds 0, 1, ….
 
-    The split is the public one, with validation; `jobs` runs, None: one per core, are done at the
-    same time. Runs that diverge are counted and left out; the mean is None if no run is left, and
-    the interval is None if one run is left.
+    Training sees validation labels; `jobs` runs, None: one per core, are done at the same time.
+    Runs that diverge are counted and left out; the mean is None if no run is left, and the interval
+    is None if one run is left.
     """
-    scenario = Scenario(dataset.name, "public", "validation")
+    scenario = Scenario(dataset.name, split, "validation")
     runs = over_seeds([Job(method, "figure", scenario, stop=stop)], seeds)
     scores: list[float] = []
     datasets = Datasets(loaded=[dataset])

@@ -1,6 +1,6 @@
 """Figure 3: the hidden features that the three proposals learn, placed in the plane by t-SNE.
 
-The systems are trained on the public split. Colours are the true classes of all nodes, which are
+The systems are trained on one split. Colours are the true classes of all nodes, which are
 read after training.
 """
 
@@ -14,11 +14,12 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from kryograph.data import Dataset
+from kryograph.data.splits import PUBLIC
 from kryograph.figures import style
 from kryograph.figures.figure import FigureResult
 from kryograph.figures.style import add_legend, letter_titles, panels, styled
 from kryograph.graph import UNKNOWN
-from kryograph.report.layout import positions
+from kryograph.report.layout import FINE, positions
 from kryograph.runs.job import DEFAULT_STOP
 from kryograph.runs.perform import final_score, true_classes
 from kryograph.systems import system
@@ -55,16 +56,17 @@ def compute_embedding(
     dataset: Dataset,
     *,
     seed: int = 0,
+    split: str = PUBLIC,
     stop: str = DEFAULT_STOP,
     progress: OnProgress = ignore_progress,
 ) -> FigureResult:
-    """Train the three proposals on a data set with a public split, and draw their features."""
+    """Train the three proposals on a split of a data set, and draw their features."""
     embeddings = []
     for index, name in enumerate(EMBEDDED_SYSTEMS):
         progress(f"training and placing {name}", index / len(EMBEDDED_SYSTEMS))
-        embeddings.append(embed_nodes(dataset, name, seed, stop))
+        embeddings.append(embed_nodes(dataset, name, seed, split, stop))
     about = {
-        **{"dataset": dataset.name, "split": "public", "settings": "default", "seed": seed},
+        **{"dataset": dataset.name, "split": split, "settings": "default", "seed": seed},
         "systems": {e.system: {"test_accuracy": e.test_accuracy} for e in embeddings},
     }
     lines = [(e.system, str(e.width), percent(e.test_accuracy)) for e in embeddings]
@@ -76,12 +78,17 @@ def compute_embedding(
     )
 
 
-def embed_nodes(dataset: Dataset, name: str, seed: int, stop: str = DEFAULT_STOP) -> PlacedFeatures:
+def embed_nodes(
+    dataset: Dataset, name: str, seed: int, split: str = PUBLIC, stop: str = DEFAULT_STOP
+) -> PlacedFeatures:
     """Train a system with its default settings, and place its last hidden layer by t-SNE."""
     method = system(name)
-    fit = method.fit(dataset.task(), seed=seed, conditions=Conditions(stop_rule(stop)))
+    task = dataset.task(split, seed=seed)
+    fit = method.fit(task, seed=seed, conditions=Conditions(stop_rule(stop)))
     hidden = method.embed(fit.weights, dataset.graph, len(dataset.classes))
-    return PlacedFeatures(name, final_score(fit, dataset), hidden.shape[1], positions(hidden, seed))
+    return PlacedFeatures(
+        name, final_score(fit, dataset), hidden.shape[1], positions(hidden, seed, FINE)
+    )
 
 
 def embedding_rows(

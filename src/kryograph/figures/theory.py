@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullLocator
 
 from kryograph.data import Dataset, dataset_title
+from kryograph.data.splits import PUBLIC
 from kryograph.figures import style
 from kryograph.figures.depth import accuracy_over_seeds, draw_accuracy
 from kryograph.figures.figure import FigureResult, TextTable
@@ -56,6 +57,7 @@ class TheoryOptions:
     seeds: int = 10  # training runs of each number of blocks
     jobs: int | None = 1  # training runs at the same time; None: one per core
     stop: str = DEFAULT_STOP
+    split: str = PUBLIC  # of the training runs
 
 
 QUICK_THEORY = TheoryOptions(
@@ -88,7 +90,10 @@ def compute_theory(
 ) -> FigureResult:
     """Do all experiments on these data sets and draw them."""
     theory = investigate(datasets, options, progress)
-    about = {"seed": options.seed, "seeds": options.seeds, **theory_summary(theory)}
+    about = {
+        **{"seed": options.seed, "seeds": options.seeds, "split": options.split},
+        **theory_summary(theory),
+    }
     drawings = {"": draw_theory(theory)}
     return FigureResult(drawings, theory_rows(theory), about, list(theory_tables(theory)))
 
@@ -115,7 +120,9 @@ def investigate(
     for index, (name, order) in enumerate(points):
         progress(f"truncated Krylov on {name}, m = {order}", 0.3 + 0.7 * index / len(points))
         method = system("truncated-krylov", {"order": order})
-        row = accuracy_over_seeds(method, datasets[name], o.seeds, jobs=o.jobs, stop=o.stop)
+        row = accuracy_over_seeds(
+            method, datasets[name], o.seeds, split=o.split, jobs=o.jobs, stop=o.stop
+        )
         scores[name].append({"order": order, **row})
     return Theory(converging, ranks, changes, residuals, spans, scores)
 

@@ -31,13 +31,13 @@ from kryograph.krylov.functions import FINEST_TOLERANCE, MOST_STEPS, Approximati
 from kryograph.krylov.inner_products import CLASSICAL, BlockInnerProduct, as_inner_product
 from kryograph.krylov.inputs import A, LinearMap, Pair
 from kryograph.krylov.process import End, Growth
-from kryograph.operators import Operator
+from kryograph.operators import EdgeOperator, Operator
 from kryograph.sparse import SparseMatrix
 
 
 @overload
 def krylov_blocks(
-    L: Operator | SparseMatrix | Tensor, X: Tensor | SparseMatrix, order: int
+    L: Operator | EdgeOperator | SparseMatrix | Tensor, X: Tensor | SparseMatrix, order: int
 ) -> Iterator[Tensor]: ...
 
 

@@ -70,7 +70,7 @@ def inverse(shift: float = 0.0) -> Filter:
 
 
 def rational(numerator: Sequence[float], denominator: Sequence[float] = (1.0,)) -> Filter:
-    """The function p(x) / q(x); both polynomials by their coefficients, the constant one first.
+    """Build the function p(x) / q(x) from the coefficients of p and q, constant terms first.
 
     >>> [a for a, _ in zip(rational([1.0], [1.0, -0.5]).series(), range(3))]
     [1.0, 0.5, 0.25]

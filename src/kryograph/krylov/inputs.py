@@ -72,7 +72,7 @@ class Pair:
         return self.matrix @ x
 
     def back(self, y: Tensor) -> Any:
-        """Convert a result to the kind and precision of X; one column to a vector if X is one."""
+        """Convert a result to the kind and precision of X, and to a vector if X is a vector."""
         original = self.original
         if getattr(original, "ndim", 2) == 1 and y.ndim == 2 and y.shape[1] == 1:
             y = y[:, 0]

@@ -152,7 +152,7 @@ class LanczosBasis:
     def ritz(self) -> tuple[Tensor, Tensor]:
         """Eigenvalues (P × K) and eigenvectors (P × K × K) of T, without gradients.
 
-        Beyond the grade T and therefore the further eigenvalues are zero.
+        Rows and columns of T beyond the grade are zero, and add eigenvalues that are zero.
         """
         values, vectors = torch.linalg.eigh(self.t.detach())
         return values, vectors
@@ -230,7 +230,8 @@ def _unit(w: Tensor, components: Components, floor: Tensor) -> tuple[Tensor, Ten
 class Weighted:
     """A symmetric sparse matrix A; products A X have gradients for its entries and for X.
 
-    It has the sparsity pattern of another one. The values of (i, j) and (j, i) must be equal.
+    Its nonzero entries are at the places of those of `pattern`. `values` holds them in the same
+    order; those of (i, j) and (j, i) must be equal.
     """
 
     def __init__(self, pattern: SparseMatrix, values: Tensor) -> None:
@@ -246,7 +247,7 @@ class Weighted:
 
 
 class _WeightedProduct(torch.autograd.Function):
-    """A X. The gradient of entry (i, j) is the inner product of row i of dY and row j of X."""
+    """Product A X. The gradient of A_ij is the inner product of row i of dY and row j of X."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, x: Tensor, pattern: SparseMatrix) -> Tensor:

@@ -132,7 +132,7 @@ class Growth:
         self._keep(block, r, End.INVARIANT)
 
     def _keep(self, block: Tensor, r: Tensor, otherwise: End) -> None:
-        """Append a block; if it has no directions, end the space for the reason `otherwise`."""
+        """Append a block, or end the space for the reason `otherwise` if it has no directions."""
         alive = (r != 0).any(dim=-1)
         if alive.any():
             self.blocks.append(block)

@@ -37,14 +37,16 @@ class TriedSystem:
 def choose_candidate(candidates: Sequence[Candidate], labels: int) -> Candidate:
     """Choose the first candidate unless another one is clearly better.
 
-    The margin is half a standard error of an accuracy on that number of labels. The best of several
+    They are compared by their scores: the accuracy, or another metric. `labels` is the number of
+    labels behind a score; for a metric of a rare class these are the labels of that class.
+    The margin is half a standard error of a share of that number of labels. The best of several
     candidates that differ by chance is not better than the first one, which was good on other
     graphs; so it is kept until there is some evidence against it.
     """
     first = candidates[0]
-    best = max(candidates, key=lambda candidate: candidate.accuracy)
-    margin = 0.5 * math.sqrt(first.accuracy * (1 - first.accuracy) / labels)
-    return best if best.accuracy > first.accuracy + margin else first
+    best = max(candidates, key=lambda candidate: candidate.score)
+    margin = 0.5 * math.sqrt(first.score * (1 - first.score) / labels)
+    return best if best.score > first.score + margin else first
 
 
 def search_settings(
@@ -79,9 +81,9 @@ def search_settings(
             return 0.0
         finally:
             progress(min((time.monotonic() - start_time) / seconds, 1.0))
-        if candidate.accuracy > best.accuracy:
+        if candidate.score > best.score:
             best = candidate
-        return candidate.accuracy
+        return candidate.score
 
     create_study(seed, "maximize").optimize(objective, timeout=seconds)
     return best

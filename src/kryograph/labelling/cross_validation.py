@@ -23,14 +23,12 @@ import numpy.typing as npt
 
 from kryograph.errors import KryographError
 from kryograph.graph import NO_NODES, UNKNOWN, Graph, Indices, Split, Task
+from kryograph.stats import Metric
 from kryograph.systems import Fit, System
 from kryograph.systems.base import Probabilities
 from kryograph.training.folds import Fold
 from kryograph.training.loop import Conditions, Epoch, OnEpoch, ignore_epoch
 from kryograph.training.stopping import exactly
-
-REPEATED_LABELS = 60
-"""Up to this number of labels the folds are drawn three times, because one draw says little."""
 
 FOLD_EPOCHS = 200
 """Number of epochs for which a network is trained on a fold."""
@@ -52,6 +50,8 @@ class LabelledNodes:
         classes: Names of the classes.
         folds: Folds of the nodes whose label is known.
         seed: Determines weights and dropout of every fit.
+        metric: Function of held-out probabilities and their classes by which candidates are chosen;
+            None for their accuracy.
     """
 
     graph: Graph
@@ -59,6 +59,7 @@ class LabelledNodes:
     classes: tuple[str, ...]
     folds: Sequence[Fold]
     seed: int
+    metric: Metric | None = None
 
     @property
     def first_draw(self) -> list[Fold]:
@@ -106,12 +107,19 @@ class Candidate:
         sizes: Number of nodes that each fold holds out.
         held_out_probabilities: Predictions for the held-out nodes of each fold. Empty for systems
             with epochs, which are fitted again with the chosen number of epochs.
+        metric_score: Score by the metric that candidates are chosen by; None for their accuracy.
     """
 
     system: System
     curves: npt.NDArray[np.float64]
     sizes: Indices
     held_out_probabilities: tuple[Probabilities, ...] = ()
+    metric_score: float | None = None
+
+    @property
+    def score(self) -> float:
+        """Score by which the candidate is compared with others."""
+        return self.accuracy if self.metric_score is None else self.metric_score
 
     def epochs(self, without: Sequence[int] | Indices = ()) -> int:
         """Choose the number of epochs by all folds except those with the numbers `without`.
@@ -151,7 +159,7 @@ def cross_validate(system: System, nodes: LabelledNodes, on_fit: OnFit = lambda:
     Raises:
         CandidateFailed: If one of the fits fails.
     """
-    curves, held_out_probabilities = [], []
+    curves, held_out_probabilities, last = [], [], []
     for fold in nodes.folds:
         scores: dict[int, float] = {}
 
@@ -161,13 +169,35 @@ def cross_validate(system: System, nodes: LabelledNodes, on_fit: OnFit = lambda:
 
         fit = nodes.fit(system, nodes.task(fold, validate=True), FOLD_EPOCHS, record)
         curves.append([scores[t] for t in sorted(scores)] or [fit.validation_accuracy or 0.0])
+        if not scores or nodes.metric is not None:
+            last.append(fit.predict_proba()[fold.held_out])
         if not scores:
-            held_out_probabilities.append(fit.predict_proba()[fold.held_out])
+            held_out_probabilities.append(last[-1])
         on_fit()
     sizes = np.array([fold.held_out.size for fold in nodes.folds])
     return Candidate(
-        system, np.array(curves, dtype=np.float64), sizes, tuple(held_out_probabilities)
+        system,
+        np.array(curves, dtype=np.float64),
+        sizes,
+        tuple(held_out_probabilities),
+        _metric_score(nodes, last),
     )
+
+
+def _metric_score(nodes: LabelledNodes, predictions: Sequence[Probabilities]) -> float | None:
+    """Mean score over the draws; the folds of a draw are scored together.
+
+    A fold alone may hold no label of a rare class.
+    """
+    if nodes.metric is None:
+        return None
+    scores = []
+    for draw in sorted({fold.draw for fold in nodes.folds}):
+        numbers = [k for k, fold in enumerate(nodes.folds) if fold.draw == draw]
+        held = np.concatenate([nodes.folds[k].held_out for k in numbers])
+        probabilities = np.concatenate([predictions[k] for k in numbers])
+        scores.append(nodes.metric(probabilities, nodes.labels[held]))
+    return float(np.mean(scores))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,99 +1,36 @@
-"""Files that labelling writes: predictions, suggestions, a model and a page.
-
-`WRITERS` holds one function per file of the folder of a fit; another format is one more entry.
-"""
+"""Tables that labelling writes: predictions and suggestions, as CSV."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from kryograph.errors import UsageError
-from kryograph.files import check_output, replaced
-from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.labelling.label import LabelledGraph
-from kryograph.systems.base import Probabilities
+from kryograph.labelling.labelled_graph import LabelledGraph
+from kryograph.labelling.node_names import node_names
+from kryograph.labelling.predicted import PredictedGraph
 
-PREDICTIONS, SUGGESTIONS, MODEL, PAGE = "predictions.csv", "suggestions.csv", "model", "report.html"
 SUGGESTION_COLUMNS = ("id", "first", "second", "lead", "hops", "similar", "why")
 
 
-def check_fit_output(out: Path, overwrite: bool, *, folder: bool) -> None:
-    """Check, before any work is done, that `out` may and can be written.
-
-    With `folder`, it is the folder of `fit`; otherwise it is the file of `predict`.
-    """
-    is_ours = _is_fit if folder else _is_prediction
-    kind = "the folder of a fit" if folder else "a table of predictions"
-    check_output(out, overwrite=overwrite, is_ours=is_ours, kind=f"{kind} that kryograph wrote")
-
-
-def _is_fit(out: Path) -> bool:
-    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    return PREDICTIONS in names and names <= {*WRITERS, PAGE}
-
-
-def _is_prediction(out: Path) -> bool:
-    if not out.is_file():
+def is_prediction(path: Path) -> bool:
+    """Whether a file is a table of predictions that `write_predictions` wrote."""
+    if not path.is_file():
         return False
-    with out.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8", errors="replace") as file:
         return file.readline().startswith("id,predicted,probability,set,")
 
 
-def write(out: Path, labelled: LabelledGraph, page: str | None = None) -> None:
-    """Write the folder of a fit, completely or not at all; `page` is HTML, None for no page."""
-    with replaced(out) as new:
-        new.mkdir()
-        for name, writer in WRITERS.items():
-            writer(new / name, labelled)
-        if page is not None:
-            (new / PAGE).write_text(page, encoding="utf-8")
-
-
-def write_predictions(
-    path: Path,
-    graph: Graph,
-    classes: Sequence[str],
-    probabilities: Probabilities,
-    sets: npt.NDArray[np.bool_],
-    known_labels: Indices | None = None,
-) -> None:
-    """Write a CSV file with a row for each node.
-
-    Args:
-        path: The file.
-        graph: The graph, for the names of its nodes.
-        classes: Names of the classes.
-        probabilities: Calibrated class probabilities, N × C.
-        sets: Mask N × C of the classes in the prediction set of each node.
-        known_labels: N class numbers for a column "given"; None leaves the column out.
-    """
-    heading = ["id", "predicted", "probability", "set", *(f"p({name})" for name in classes)]
-    names, best = _node_names(graph), probabilities.argmax(axis=1).tolist()
-    rows = []
-    for name, c, chances, members in zip(names, best, probabilities, sets, strict=True):
-        numbers = [f"{p:.6f}" for p in chances]
-        listed = " | ".join(compress(classes, members))
-        rows.append([name, classes[c], numbers[c], listed, *numbers])
-    if known_labels is not None:
-        heading.insert(1, "given")
-        for row, label in zip(rows, known_labels, strict=True):
-            row.insert(1, "" if label == UNKNOWN else classes[label])
+def write_predictions(path: Path, predicted: PredictedGraph) -> None:
+    """Write a CSV file with a row for each node."""
+    heading, *rows = predicted.rows()
     _write_csv(path, heading, rows)
 
 
-def _write_labelled(path: Path, graph: LabelledGraph) -> None:
-    predictions = graph.classes, graph.probabilities, graph.sets, graph.given_labels
-    write_predictions(path, graph.graph, *predictions)
-
-
-def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
-    names, classes = _node_names(labelled.graph), labelled.classes
+def write_suggestions(path: Path, labelled: LabelledGraph) -> None:
+    """Write a CSV file with a row for each suggestion, the best one first."""
+    names, classes = node_names(labelled.graph), labelled.classes
     rows = []
     for s in labelled.suggestions:
         hops = "" if s.hops is None else str(s.hops)
@@ -102,17 +39,20 @@ def _write_suggestions(path: Path, labelled: LabelledGraph) -> None:
     _write_csv(path, SUGGESTION_COLUMNS, rows)
 
 
-WRITERS: dict[str, Callable[[Path, LabelledGraph], None]] = {
-    PREDICTIONS: _write_labelled,
-    SUGGESTIONS: _write_suggestions,
-    MODEL: lambda path, labelled: labelled.model.write(path),
-}
-"""Functions that write the parts of the folder of a fit, by the names of the parts."""
+def write_disputed(path: Path, labelled: LabelledGraph) -> None:
+    """Write a CSV file with a row for each disputed label; without any there is no file."""
+    names, classes = node_names(labelled.graph), labelled.classes
+    rows = [
+        [names[one.node], classes[one.label], classes[one.predicted], f"{one.probability:.6f}"]
+        for one in labelled.disputed
+    ]
+    if rows:
+        _write_csv(path, ("id", "given", "predicted", "probability"), rows)
 
 
 def read_suggestions(folder: Path) -> list[dict[str, str]]:
     """Read the suggestions in the folder of a fit, the best one first."""
-    path = folder / SUGGESTIONS
+    path = folder / "suggestions.csv"
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
@@ -123,10 +63,6 @@ def read_suggestions(folder: Path) -> list[dict[str, str]]:
     if any(set(row) != set(SUGGESTION_COLUMNS) or None in row.values() for row in rows):
         raise UsageError(f"{path} does not have the columns {', '.join(SUGGESTION_COLUMNS)}.")
     return rows
-
-
-def _node_names(graph: Graph) -> Sequence[str]:
-    return graph.names or [str(node) for node in range(graph.n)]
 
 
 def _write_csv(path: Path, heading: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kryograph.basis import Basis
 from kryograph.errors import KryographError
-from kryograph.graph import Task
+from kryograph.graph import NO_NODES, Task
 from kryograph.labelling.candidates import create_study
 from kryograph.systems import System, system
 from kryograph.systems.base import member_text
@@ -19,6 +19,7 @@ from kryograph.systems.head import HeadSystem
 from kryograph.systems.pool import PoolSystem
 from kryograph.systems.pool_members import held_out_losses, pool_folds
 from kryograph.systems.settings import sample_settings
+from kryograph.training.purpose import drawn_shares
 
 LEAST_GAIN = 0.5
 """Standard errors by which other settings must be better than the present ones."""
@@ -51,7 +52,14 @@ def search_pool(
     ]
     studies = {k: create_study(seed + k, "minimize") for k in searched}
     ignorance = math.log(len(task.classes))
-    best = {k: held_out_losses(members[k], basis, task, folds, seed) for k in searched}
+    held = np.isin(task.split.train, np.concatenate([NO_NODES, *(f.held_out for f in folds)]))
+    labels = task.labels[task.split.train][held]
+    importance = pool.settings.purpose.importance(labels, drawn_shares(task))
+
+    def losses_of(head: System) -> np.ndarray:
+        return held_out_losses(head, basis, task, folds, seed) * importance
+
+    best = {k: losses_of(members[k]) for k in searched}
     present = dict(best)
     start = time.monotonic()
     while searched and time.monotonic() - start < seconds:
@@ -64,7 +72,7 @@ def search_pool(
                 changes = sample_settings(trial, method.settings.search_space(), method.settings)
                 settings = method.settings.replace(changes)
                 tried: System = system(method.name, settings, operator=method.operator)
-                losses = held_out_losses(tried, basis, task, folds, seed)
+                losses = losses_of(tried)
             except KryographError:  # a representation that this graph does not have
                 studies[k].tell(trial, ignorance)
                 continue

@@ -1,9 +1,6 @@
 """Suggestions: which nodes to label next, and why.
 
-A label is most useful where many uncertain nodes are near. Let u_j be the uncertainty of node j
-(one minus the lead of its most probable class) and R the random walk. The score of node i is
-Σ_j (R²)_{ji} u_j, larger if the nearest labelled node is far. Nodes are chosen one by one; each
-choice lowers the uncertainty around it, so that the next node lies elsewhere.
+`choose_nodes` of `suggestion_rules` chooses the nodes; here they get their reasons.
 """
 
 from __future__ import annotations
@@ -14,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import dijkstra
 
+from kryograph.basis import Basis
 from kryograph.graph import UNKNOWN, Graph, Indices
+from kryograph.labelling.suggestion_rules import DEFAULT_RULE, choose_nodes
 from kryograph.operators import operator
 from kryograph.systems.base import Probabilities
 from kryograph.text import plural
-
-MAX_HOPS_SCORED = 5
-"""Number of hops to the nearest label from which on more hops do not raise the score."""
 
 
 @dataclass(frozen=True)
@@ -55,46 +51,55 @@ class Suggestion:
 
 
 def suggest_nodes(
-    graph: Graph, labels: Indices, probabilities: Probabilities, count: int = 20
+    graph: Graph,
+    labels: Indices,
+    probabilities: Probabilities,
+    count: int = 20,
+    *,
+    basis: Basis | None = None,
+    among: Indices | None = None,
+    rule: str = DEFAULT_RULE,
+    seed: int = 0,
 ) -> list[Suggestion]:
     """Choose the unlabelled nodes whose labels would be most useful, the best one first.
 
     Args:
         graph: The graph.
         labels: N class numbers, `UNKNOWN` for unlabelled nodes.
-        probabilities: Class probabilities of all nodes.
+        probabilities: Class probabilities of all nodes, N × C.
         count: Largest number of suggestions.
+        basis: Basis of the graph; None computes what the rule needs, which takes most of the time.
+        among: Numbers of the nodes that may be suggested; None for all unlabelled ones.
+        rule: A key of `suggestion_rules.SUGGESTION_RULES`.
+        seed: Determines random nodes, and the sample of nodes that is compared in a graph of more
+            than `MOST_COMPARED` nodes.
     """
+    if count < 1:
+        return []
+    basis = Basis(graph) if basis is None else basis
+    nodes = choose_nodes(
+        basis, labels, probabilities, count, among=among, rule=rule, seed=seed
+    ).tolist()
     unlabelled = labels == UNKNOWN
     order = np.argsort(-probabilities, axis=1, kind="stable")
     first, second = order[:, 0], order[:, min(1, order.shape[1] - 1)]
-    rows = np.arange(graph.n)
-    lead = probabilities[rows, first] - probabilities[rows, second]
     hops = hops_to_labels(graph, labels)
-    distance_factor = 0.5 + 0.5 * np.minimum(hops, MAX_HOPS_SCORED) / MAX_HOPS_SCORED
-    uncertainty = np.where(unlabelled, 1 - lead, 0.0)
-    available = unlabelled.copy()
-    transposed = operator(graph, "rw").matrix.T.tocsr()
     one_hop = operator(graph, "affinity").matrix
     suggestions = []
-    for _ in range(min(count, int(unlabelled.sum()))):
-        gathered = transposed @ (transposed @ uncertainty)
-        node = int(np.where(available, gathered * distance_factor, -1.0).argmax())
+    for node in nodes:
         near = (one_hop[[node]] @ one_hop).indices
         similar = unlabelled[near] & (first[near] == first[node]) & (near != node)
+        lead = probabilities[node, first[node]] - probabilities[node, second[node]]
         suggestions.append(
             Suggestion(
                 node=node,
                 first=int(first[node]),
                 second=int(second[node]),
-                lead=float(lead[node]),
+                lead=float(lead),
                 hops=int(hops[node]) if np.isfinite(hops[node]) else None,
                 similar=int(similar.sum()),
             )
         )
-        available[node] = False
-        uncertainty[near] *= 0.5
-        uncertainty[node] = 0.0
     return suggestions
 
 

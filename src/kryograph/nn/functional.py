@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from kryograph.errors import check_known
-from kryograph.operators import Operator, from_edge_index
+from kryograph.operators import EdgeOperator, Operator
 from kryograph.sparse import SparseMatrix
 
 NodeFeatures: TypeAlias = Tensor | SparseMatrix
@@ -20,13 +20,19 @@ NodeFeatures: TypeAlias = Tensor | SparseMatrix
 
 AnyMatrix = TypeVar("AnyMatrix", Tensor, SparseMatrix, NodeFeatures)
 
-Diffusion: TypeAlias = Operator | SparseMatrix
+Diffusion: TypeAlias = Operator | EdgeOperator | SparseMatrix
 """A diffusion operator, or some of its rows."""
 
 AnyDiffusion = TypeVar("AnyDiffusion", bound=Diffusion)
 
+
+def identity(x: Tensor) -> Tensor:
+    """Return the argument; a function with a name, so that networks can be pickled."""
+    return x
+
+
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "identity": lambda x: x,
+    "identity": identity,
     "tanh": torch.tanh,
     "relu": torch.relu,
     "leaky-relu": nn.functional.leaky_relu,
@@ -269,16 +275,3 @@ def horner(L: Any, terms: Mapping[int, Tensor]) -> Tensor:
         if power in terms:
             total = terms[power] + total
     return total
-
-
-def as_operator(
-    edge_index: AnyDiffusion | Tensor | None, edge_weight: Tensor | None, n: int, name: str
-) -> AnyDiffusion | Operator:
-    """Return an operator as it is, or build the named operator of an `edge_index` on n nodes."""
-    if isinstance(edge_index, Diffusion) and edge_weight is not None:
-        raise ValueError("an Operator has its own weights: edge_weight goes with an edge_index")
-    if edge_index is None:
-        raise ValueError("a layer that diffuses needs an edge_index or an Operator")
-    if isinstance(edge_index, Diffusion):
-        return edge_index
-    return from_edge_index(edge_index, edge_weight, n, name)

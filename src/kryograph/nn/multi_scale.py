@@ -13,36 +13,35 @@ powers of L. The Snowball networks of the paper's tables have C = [H_0, …, H_n
 tanh, or the identity in linear Snowball.
 
 The argument `operator` names the operator that is built from an `edge_index`. Layers take features
-(N, F), `edge_index` (2, E) and `edge_weight` (E), or an `Operator` in their place, which saves the
-normalisation in every call; they return (N, out_channels).
+(N, F), `edge_index` (2, E) and `edge_weight` (E), or an `Operator` in their place; they return
+(N, out_channels). The operator of an `edge_index` is kept until the tensors change. Gradients with
+respect to `edge_weight`, edge masks of explainers and `torch.export` work with an `edge_index`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from kryograph.krylov.bases import krylov_blocks
+from kryograph.nn.diffusing import DiffusingLayer, as_diffusion
 from kryograph.nn.functional import (
     Activation,
     Diffusion,
-    Layer,
     Masks,
     NodeFeatures,
-    as_operator,
     horner,
     side_by_side,
     uniform_,
 )
 from kryograph.nn.functional import activation as find_activation
 from kryograph.nn.network import Layered
-from kryograph.operators import Operator
 
 
-class SnowballConv(Layer):
+class SnowballConv(DiffusingLayer):
     r"""One Snowball layer, :math:`L^p [H_0, H_1, \dots] W + b`: multiply, diffuse, add the bias.
 
     The input is one matrix, or a sequence of blocks whose widths add up to `in_channels`. With
@@ -62,10 +61,11 @@ class SnowballConv(Layer):
         bias: bool = True,
         operator: str = "sym",
     ) -> None:
-        super().__init__(in_channels, out_channels, bias=bias, initialise=uniform_)
         if p not in (0, 1):
             raise ValueError(f"p must be 0 or 1, not {p}")
-        self.p, self.operator = p, operator
+        options: dict[str, Any] = {"bias": bias, "initialise": uniform_, "operator": operator}
+        super().__init__(in_channels, out_channels, hops=p, width=out_channels, **options)
+        self.p = p
 
     def forward(
         self,
@@ -75,14 +75,15 @@ class SnowballConv(Layer):
     ) -> Tensor:
         out = side_by_side(x if isinstance(x, Sequence) else [x], self.weight)
         if self.p == 1:
-            out = as_operator(edge_index, edge_weight, out.shape[0], self.operator) @ out
+            L = self.diffusion(edge_index, edge_weight, out.shape[0])
+            *_, out = self.diffused(L, out)
         return self.plus_bias(out)
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, p={self.p}"
 
 
-class KrylovConv(Layer):
+class KrylovConv(DiffusingLayer):
     r"""One truncated block Krylov layer, :math:`[X, LX, \dots, L^{m-1}X] W + b`.
 
     `order` is the number m of blocks, X included; with order 1 this is a linear layer.
@@ -103,14 +104,16 @@ class KrylovConv(Layer):
     ) -> None:
         if order < 1:
             raise ValueError(f"order must be at least 1, not {order}")
-        super().__init__(in_channels, out_channels, rows=order, bias=bias, initialise=uniform_)
-        self.order, self.operator = order, operator
+        options: dict[str, Any] = {"bias": bias, "initialise": uniform_, "operator": operator}
+        options |= {"rows": order, "hops": order - 1, "width": in_channels}
+        super().__init__(in_channels, out_channels, **options)
+        self.order = order
 
     def forward(
         self, x: NodeFeatures, edge_index: Diffusion | Tensor, edge_weight: Tensor | None = None
     ) -> Tensor:
-        L = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
-        return self.combine(krylov_blocks(L, x, self.order))
+        L = self.diffusion(edge_index, edge_weight, x.shape[0])
+        return self.combine(self.diffused(L, x))
 
     def weighed_first(self, x: NodeFeatures, L: Diffusion) -> Tensor:
         """Compute the same output as Σ L^k (X W_k): the diffused matrices are as wide as it."""
@@ -127,7 +130,18 @@ class KrylovConv(Layer):
         return f"{super().extra_repr()}, order={self.order}"
 
 
-class Snowball(Layered):
+class MultiScale(Layered):
+    """Base of networks of Snowball and Krylov layers: it diffuses as its layers do."""
+
+    def diffusion(
+        self, edge_index: Diffusion | Tensor | None, edge_weight: Tensor | None, n: int
+    ) -> Diffusion:
+        layers = [module for module in self.modules() if isinstance(module, DiffusingLayer)]
+        explained = any(layer.explained for layer in layers)
+        return as_diffusion(edge_index, edge_weight, n, self.operator, explained=explained)
+
+
+class Snowball(MultiScale):
     r"""Snowball layers, each of which sees the features and the outputs of all layers before it.
 
     Args:
@@ -178,7 +192,7 @@ class Snowball(Layered):
     def output_layer(self) -> nn.Module | None:
         return self.output if len(self.convs) or self.classifier is not None else None
 
-    def logits(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:
+    def logits(self, x: NodeFeatures, L: Diffusion, masks: Masks) -> Tensor:
         blocks: list[NodeFeatures] = [self.entering(x, masks)]
         for layer, conv in enumerate(self.convs):
             blocks.append(self.hidden(conv(blocks, L), layer, masks))
@@ -188,7 +202,7 @@ class Snowball(Layered):
         return logits
 
 
-class TruncatedKrylov(Layered):
+class TruncatedKrylov(MultiScale):
     r"""Krylov layers, an optional classifier C, and a linear output that is diffused p times.
 
     Arguments not listed here are those of `Snowball`; `activation` is f and g.
@@ -232,7 +246,7 @@ class TruncatedKrylov(Layered):
     def output_layer(self) -> nn.Module:
         return self.output
 
-    def logits(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:
+    def logits(self, x: NodeFeatures, L: Diffusion, masks: Masks) -> Tensor:
         # With dropout on X the blocks change in every step, so keeping them for the gradient costs
         # memory and saves nothing: multiply by the weights first.
         first = self.first.weighed_first if self.drops_features else self.first

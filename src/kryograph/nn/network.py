@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from kryograph.nn.diffusing import as_operator
 from kryograph.nn.functional import (
     INPUT,
     Activation,
@@ -26,7 +27,6 @@ from kryograph.nn.functional import (
     Masks,
     NodeFeatures,
     activation,
-    as_operator,
     check_rate,
     dropout,
     reset_children,
@@ -59,8 +59,14 @@ class Network(nn.Module, ABC):
         Without `edge_weight` all weights are 1. In training, dropout draws from `masks`, or from
         torch's generator without them.
         """
-        L = as_operator(edge_index, edge_weight, x.shape[0], self.operator)
+        L: Any = self.diffusion(edge_index, edge_weight, x.shape[0])
         return self.logits(x, L, Masks() if masks is None else masks)
+
+    def diffusion(
+        self, edge_index: Diffusion | Tensor | None, edge_weight: Tensor | None, n: int
+    ) -> Diffusion:
+        """Operator that the network diffuses with; constant unless a subclass knows better."""
+        return as_operator(edge_index, edge_weight, n, self.operator)
 
     @abstractmethod
     def logits(self, x: NodeFeatures, L: Operator, masks: Masks) -> Tensor:

@@ -127,7 +127,7 @@ def swatch(c: int, classes: int) -> Markup:
 
 
 def histogram(bars: Sequence[tuple[str, int]], *, unit: str, label: str) -> Markup:
-    """Columns with counts above and names below; `unit` is the name of the horizontal axis.
+    """Draw columns with their counts above and their names below; `unit` names the horizontal axis.
 
     `label` is the chart in one sentence, for screen readers.
     """

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
 
 from kryograph.graph import UNKNOWN, Graph, Indices
-from kryograph.labelling.label import LabelledGraph
-
-
-class ClassScore(NamedTuple):
-    """Scores of one class on held-out labels; None where the denominator is zero."""
-
-    labels: int  # number of given labels of the class
-    precision: float | None  # share of correct ones among the held-out predictions of the class
-    recall: float | None  # share of the held-out labels of the class that were predicted
-    f1: float | None  # harmonic mean of precision and recall
-    predicted: int  # number of unlabelled nodes that are predicted to have the class
+from kryograph.labelling.labelled_graph import LabelledGraph
 
 
 def degrees(graph: Graph) -> Indices:
@@ -67,30 +55,6 @@ def confusion(labelled: LabelledGraph) -> npt.NDArray[np.int64]:
     held = labelled.held_out
     np.add.at(counts, (labelled.given_labels[held.nodes], held.probabilities.argmax(axis=1)), 1)
     return counts
-
-
-def class_scores(labelled: LabelledGraph) -> list[ClassScore]:
-    """Precision, recall and F1 of every class on held-out labels."""
-    counts = confusion(labelled)
-    free = labelled.given_labels == UNKNOWN
-    size = len(labelled.classes)
-    columns = (
-        np.bincount(labelled.given_labels[~free], minlength=size),
-        counts.diagonal(),
-        counts.sum(axis=1),
-        counts.sum(axis=0),
-        np.bincount(labelled.probabilities[free].argmax(axis=1), minlength=size),
-    )
-    return [
-        ClassScore(
-            labels,
-            correct / answers if answers else None,
-            correct / held if held else None,
-            2 * correct / (held + answers) if held and answers else None,
-            predicted,
-        )
-        for labels, correct, held, answers, predicted in np.stack(columns, axis=1).tolist()
-    ]
 
 
 def set_sizes(labelled: LabelledGraph) -> Indices:

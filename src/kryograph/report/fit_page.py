@@ -7,32 +7,53 @@ template, which has the `labelled` graph and `info` as variables too, holds mark
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 
-from kryograph.graph import UNKNOWN, Indices
+from kryograph.graph import UNKNOWN
 from kryograph.labelling.calibration import Bin, reliability
 from kryograph.labelling.candidates import TriedSystem
-from kryograph.labelling.label import LabelledGraph
-from kryograph.report import charts, facts
+from kryograph.labelling.labelled_graph import LabelledGraph
+from kryograph.labelling.quality import ShareEstimate
+from kryograph.labelling.table_columns import stored_recipe
+from kryograph.report import charts, facts, threshold_chart
+from kryograph.report.class_tables import class_labels, confusion_matrix, label_counts
 from kryograph.report.html import bidi_isolated, render_page, template_text
+from kryograph.report.layout import positions
 from kryograph.report.node_data import MAX_NODES_ON_MAP, node_data, nodes_on_map
+from kryograph.report.node_explanations import explain_nodes
 from kryograph.report.systems_markdown import setting_value
-from kryograph.text import plural
+from kryograph.text import quoted_list
 
 FIRST_SUGGESTIONS = 15
 """Number of suggestions that are visible before the rest is unfolded."""
 
 MAX_SYSTEMS_LISTED = 20
 
-MAX_CLASSES_CHARTED = 24
-"""A chart of more classes cannot be read; the rarest classes are summed."""
+MAX_THRESHOLDS_LISTED = 20
+"""About so many thresholds are in the table below the curve."""
+
+MAX_DISPUTED_LISTED = 200
+"""Further disputed labels are in the file disputed.csv only."""
+
+MAX_COLUMNS_LISTED = 500
+"""Further columns of the tables are counted; `kryograph fit --check` lists them."""
+
+FIRST_COLUMNS = 40
+"""Number of columns that are visible before the rest is unfolded."""
+
+FEWEST_LABELS_OF_POINT = 5
+"""Held-out labels behind a point of the reliability curve; bins with fewer are merged."""
+
+SCRIPTS = ("common.js", "map.js", "panel.js", "list.js")
+"""Scripts of every page; the first holds what the others use."""
 
 Context = Mapping[str, Any]
 """Variables of one block of the template."""
@@ -45,20 +66,22 @@ class PageInfo:
     Args:
         title: Heading of the page.
         notes: Sentences about the files that were read.
-        command: Command line that repeats the fit.
+        command: Command line that repeats the fit; "" if there was none.
         version: Version of kryograph.
-        seconds: Duration of the fit.
+        seconds: Duration of the fit; None if it is not known.
         positions: N × 2 positions of the nodes on the map.
         seed: Seed of the fit; None if it is not known.
+        run: Folder of the fit, as `kryograph explain` takes it.
     """
 
     title: str
     notes: Sequence[str]
     command: str
     version: str
-    seconds: float
+    seconds: float | None
     positions: npt.NDArray[np.floating]
     seed: int | None = None
+    run: str = "RUN"
 
 
 @dataclass(frozen=True)
@@ -77,40 +100,64 @@ class Section:
     context: Callable[[LabelledGraph, PageInfo], Context | None]
 
 
-class ClassLabel(NamedTuple):
-    """A class with its sign on the map; `sign` is SVG, or empty for classes that are summed."""
-
-    name: str
-    sign: Markup
-
-
 def render_fit_page(labelled: LabelledGraph, info: PageInfo) -> str:
     """The page as the text of one HTML file that opens without network."""
     contexts = {section.key: section.context(labelled, info) for section in FIT_SECTIONS}
+    scripts = [*SCRIPTS, *(["threshold.js"] if contexts["ranking"] else [])]
+    nodes = nodes_on_map(labelled)
+    explained = explain_nodes(labelled, nodes)
+    embedded = node_data(labelled, info.positions, nodes) | {
+        "run": shlex.quote(info.run),
+        "explanations": explained.data,
+        "unexplained": explained.refusal,
+    }
     return render_page(
         "fit.html",
         style=template_text("page.css"),
-        script=template_text("page.js"),
+        scripts=[template_text(name) for name in scripts],
         page_title=info.title,
         version=info.version,
-        embedded=node_data(labelled, info.positions, nodes_on_map(labelled)),
+        embedded=embedded,
         embedded_id="nodes",
         sections=[section for section in FIT_SECTIONS if contexts[section.key] is not None],
         labelled=labelled,
         info=info,
+        explained=explained,
         **contexts,
     )
 
 
-def class_labels(labelled: LabelledGraph) -> list[ClassLabel]:
-    """All classes with their signs."""
-    count = len(labelled.classes)
-    return [ClassLabel(name, charts.swatch(c, count)) for c, name in enumerate(labelled.classes)]
+def page_of(
+    labelled: LabelledGraph,
+    *,
+    command: str = "",
+    seconds: float | None = None,
+    run: str = "RUN",
+) -> str:
+    """The page of a labelled graph, with positions on the map that are computed here.
 
-
-def other_classes(count: int) -> ClassLabel:
-    """Heading of `count` classes that are summed."""
-    return ClassLabel(plural(count, "other class", "other classes"), Markup())
+    Args:
+        labelled: The labelled graph.
+        command: Command line that repeats the fit; "" if there was none.
+        seconds: Duration of the fit; None if it is not known.
+        run: Folder of the fit, as `kryograph explain` takes it.
+    """
+    recipe, seed = stored_recipe(labelled), labelled.model.extra["seed"]
+    name = (recipe.label if recipe is not None else None) or "label"
+    notes = list(labelled.notes)
+    if labelled.plan is not None:
+        notes.insert(0, f"Read from {quoted_list(labelled.plan.tables)}.")
+    info = PageInfo(
+        title=f"{name.capitalize()} of {labelled.graph.n:,} nodes",
+        notes=notes,
+        command=command,
+        version=version("kryograph"),
+        seconds=seconds,
+        positions=positions(labelled.model.embed(labelled.graph), seed),
+        seed=seed,
+        run=run,
+    )
+    return render_fit_page(labelled, info)
 
 
 def _summary(labelled: LabelledGraph, info: PageInfo) -> Context:
@@ -119,6 +166,7 @@ def _summary(labelled: LabelledGraph, info: PageInfo) -> Context:
     return {
         "free": int(sizes.sum()),
         "interval": charts.interval(*labelled.accuracy),
+        "frequent": labelled.classes[labelled.baseline.label],
         "single": sizes[0] / sizes.sum() if sizes.any() else None,
     }
 
@@ -137,22 +185,25 @@ def _data(labelled: LabelledGraph, info: PageInfo) -> Context:
         "chart": charts.histogram(
             bins, unit="neighbours", label=f"Degrees: most nodes have {most_frequent}."
         ),
-        "labels": _label_counts(labelled),
+        "labels": label_counts(labelled),
         "homophily": homophily,
         "edges": edges,
     }
 
 
-def _label_counts(labelled: LabelledGraph) -> list[tuple[ClassLabel, int, Markup]]:
-    """Class, number of given labels and bar of each row."""
-    known = labelled.given_labels[labelled.given_labels != UNKNOWN]
-    counts = np.bincount(known, minlength=len(labelled.classes))
-    kept = facts.most_frequent(counts, MAX_CLASSES_CHARTED)
-    labels, most = class_labels(labelled), max(counts)
-    rows = [(labels[c], int(counts[c]), charts.share_bar(counts[c] / most)) for c in kept]
-    if rest := len(counts) - len(kept):
-        rows.append((other_classes(rest), int(counts.sum() - counts[kept].sum()), Markup()))
-    return rows
+def _columns(labelled: LabelledGraph, info: PageInfo) -> Context | None:
+    """Use of every column of the tables; None if the graph was not read from tables."""
+    if labelled.plan is None or not labelled.plan.lines:
+        return None
+    rows = [
+        tuple(map(bidi_isolated, (line.table, line.column, line.use, line.detail)))
+        for line in labelled.plan.lines[:MAX_COLUMNS_LISTED]
+    ]
+    return {
+        "first": rows[:FIRST_COLUMNS],
+        "rest": rows[FIRST_COLUMNS:],
+        "unlisted": len(labelled.plan.lines) - len(rows),
+    }
 
 
 def _accuracy(labelled: LabelledGraph, info: PageInfo) -> Context:
@@ -162,11 +213,17 @@ def _accuracy(labelled: LabelledGraph, info: PageInfo) -> Context:
     heat = np.round(10 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).astype(int)
     return {
         "never_held": known - len(labelled.held_out.nodes),
+        "baseline": labelled.classes[labelled.baseline.label],
         "scores": [
-            (label, *score)
-            for label, score in zip(
-                class_labels(labelled), facts.class_scores(labelled), strict=True
+            (
+                label,
+                one.labels,
+                *_with_interval(one.precision),
+                *_with_interval(one.recall),
+                one.f1,
+                one.predicted,
             )
+            for label, one in zip(class_labels(labelled), labelled.quality.per_class, strict=True)
         ],
         "classes": classes,
         "counts": counts.tolist(),
@@ -174,39 +231,70 @@ def _accuracy(labelled: LabelledGraph, info: PageInfo) -> Context:
     }
 
 
-def confusion_matrix(labelled: LabelledGraph) -> tuple[list[ClassLabel], Indices]:
-    """Classes and their counts: given class by row, held-out prediction by column.
-
-    Of many classes the most frequent are kept; the last row and column sum the others.
-    """
-    counts = facts.confusion(labelled)
-    kept = facts.most_frequent(counts.sum(axis=1) + counts.sum(axis=0), MAX_CLASSES_CHARTED)
-    labels = class_labels(labelled)
-    classes = [labels[c] for c in kept]
-    rest = np.setdiff1d(np.arange(len(counts)), kept)
-    if rest.size:
-        classes.append(other_classes(rest.size))
-        counts = _summed(_summed(counts, kept, rest).T, kept, rest).T
-    return classes, counts
+def _with_interval(share: ShareEstimate | None) -> tuple[float | None, str]:
+    """A share, and its interval such as "38–96"."""
+    if share is None:
+        return None, ""
+    return share.value, f"{100 * share.low:.0f}–{100 * share.high:.0f}"
 
 
-def _summed(counts: Indices, kept: Indices, rest: Indices) -> Indices:
-    """The kept rows, then one row with the sum of the others."""
-    return np.concatenate([counts[kept], counts[rest].sum(axis=0, keepdims=True)])
+def _ranking(labelled: LabelledGraph, info: PageInfo) -> Context | None:
+    """Precision against recall of the positive one of two classes, and a threshold to move."""
+    ranking = labelled.quality.ranking
+    if ranking is None:
+        return None
+    points = threshold_chart.slider_points(ranking)
+    start = threshold_chart.default_position(points)
+    thinned = points[:: max(1, len(points) // MAX_THRESHOLDS_LISTED)]
+    return {
+        "ranking": ranking,
+        "positive": labelled.classes[ranking.positive],
+        "sentence": ranking.sentence(tuple(bidi_isolated(name) for name in labelled.classes)),
+        "chart": threshold_chart.draw_curve(ranking, points[start]),
+        "points": [dataclasses.astuple(point) for point in points],
+        "start": start,
+        "now": points[start],
+        "rows": [
+            (f"{p.threshold:.4f}", p.precision, p.recall, p.selected, p.expected) for p in thinned
+        ],
+    }
+
+
+def _disputed(labelled: LabelledGraph, info: PageInfo) -> Context | None:
+    """Given labels that held-out predictions doubt; a node on the map has its number there."""
+    if not labelled.disputed:
+        return None
+    position = {node: k for k, node in enumerate(nodes_on_map(labelled).tolist())}
+    names, labels = labelled.graph.names, class_labels(labelled)
+    rows = [
+        {
+            "node": names[one.node] if names else one.node,
+            "position": position.get(one.node),
+            "label": labels[one.label],
+            "predicted": labels[one.predicted],
+            "probability": one.probability,
+        }
+        for one in labelled.disputed
+    ]
+    return {"first": rows[:FIRST_SUGGESTIONS], "rest": rows[FIRST_SUGGESTIONS:MAX_DISPUTED_LISTED]}
 
 
 def _certainty(labelled: LabelledGraph, info: PageInfo) -> Context:
     """Reliability before and after calibration, and sizes of the prediction sets."""
     held = labelled.held_out
     labels = labelled.given_labels[held.nodes]
-    before = reliability(held.probabilities, labels)
-    after = reliability(labelled.calibration.probabilities(held.probabilities), labels)
+    calibrated = labelled.calibration.probabilities(held.probabilities)
+    before, after = (
+        reliability(probabilities, labels, fewest=FEWEST_LABELS_OF_POINT)
+        for probabilities in (held.probabilities, calibrated)
+    )
     sizes = facts.set_sizes(labelled)
     used = int(np.flatnonzero(sizes).max(initial=0)) + 1
     bars = [(str(size), int(count)) for size, count in enumerate(sizes[:used], start=1)]
     free, single = int(sizes.sum()), int(sizes[0])
     return {
-        "curve": charts.reliability_curve(before, after),
+        "fewest": FEWEST_LABELS_OF_POINT,
+        "curve": charts.reliability_curve(before, after) if after else None,
         "before_sign": charts.curve_sign("before"),
         "after_sign": charts.curve_sign("after"),
         "bins": [(*_bin(b), *_bin(a)) for b, a in zip_longest(before, after)],
@@ -230,6 +318,14 @@ def _map(labelled: LabelledGraph, info: PageInfo) -> Context:
         "embedding": "the last hidden layer" if hidden else "log-probabilities",
         "drawn": min(labelled.graph.n, MAX_NODES_ON_MAP),
         "most_labelled": MAX_NODES_ON_MAP // 2,
+    }
+
+
+def _list(labelled: LabelledGraph, info: PageInfo) -> Context:
+    """Whether nodes have a rank, and their number; the script of the list has the rows."""
+    return {
+        "ranked": labelled.positive is not None,
+        "listed": min(labelled.graph.n, MAX_NODES_ON_MAP),
     }
 
 
@@ -287,10 +383,14 @@ def _reproduction(labelled: LabelledGraph, info: PageInfo) -> Context:
 FIT_SECTIONS = (
     Section("summary", "Summary", _summary),
     Section("data", "Data", _data),
+    Section("columns", "Columns", _columns),
     Section("accuracy", "Accuracy", _accuracy),
+    Section("ranking", "Precision and recall", _ranking),
     Section("certainty", "Certainty", _certainty),
     Section("map", "Map of the nodes", _map),
+    Section("list", "List of the nodes", _list),
     Section("suggestions", "What to label next", _suggestions),
+    Section("disputed", "Labels to check", _disputed),
     Section("systems", "Systems", _systems),
     Section("reproduction", "Settings and reproduction", _reproduction),
 )

@@ -39,7 +39,7 @@ def render_graph_page(summary: GraphSummary, *, source: str, version: str) -> st
     return render_page(
         "graphs.html",
         style=style,
-        script="",
+        scripts=("",),
         page_title="Accuracy on many graphs",
         version=version,
         source=source,

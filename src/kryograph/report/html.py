@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -91,15 +92,16 @@ def template_text(file: str) -> str:
     return files("kryograph.report").joinpath("templates", file).read_text("utf-8")
 
 
-def content_policy(style: str, script: str) -> str:
-    """Content-Security-Policy that allows this style and this script and nothing else."""
+def content_policy(style: str, *scripts: str) -> str:
+    """Content-Security-Policy that allows this style and these scripts and nothing else."""
 
     def digest(content: str) -> str:
         return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
+    allowed = " ".join(f"'sha256-{digest(script)}'" for script in scripts)
     return (
         f"default-src 'none'; style-src 'sha256-{digest(style)}'; "
-        f"script-src 'sha256-{digest(script)}'; base-uri 'none'; form-action 'none'"
+        f"script-src {allowed}; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -116,6 +118,7 @@ def environment() -> Environment:
     )
     pages.filters |= {
         "name": name,
+        "bidi_isolated": bidi_isolated,
         "percent": percent_sign,
         "points": percent,
         "json": embedded_json,
@@ -125,11 +128,12 @@ def environment() -> Environment:
     return pages
 
 
-def render_page(template: str, *, style: str, script: str, **context: Any) -> str:
+def render_page(template: str, *, style: str, scripts: Sequence[str], **context: Any) -> str:
     """Render a template that extends `page.html`, which lists the variables that it needs.
 
-    `style` and `script` are texts.
+    `style` and `scripts` are texts.
     """
     page = environment().get_template(template)
-    policy = content_policy(style, script)
-    return page.render(policy=policy, style=Markup(style), script=Markup(script), **context)
+    policy = content_policy(style, *scripts)
+    inside = {"style": Markup(style), "scripts": [Markup(script) for script in scripts]}
+    return page.render(policy=policy, **inside, **context)

@@ -1,6 +1,7 @@
-"""Data of the nodes on the page's map, in a compact form for its script.
+"""Data of the nodes on the page, in a compact form for its scripts.
 
-Numbers have 16 bits each, in base64; positions are rounded to a grid of 65,536 × 65,536.
+Numbers are packed, most of them in 16 bits each, and written in base64; positions are rounded to a
+grid of 65,536 × 65,536.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kryograph.graph import UNKNOWN, Indices
-from kryograph.labelling.label import LabelledGraph
+from kryograph.labelling.labelled_graph import LabelledGraph
+from kryograph.labelling.node_ranking import node_ranks
 from kryograph.report.charts import SHAPES, class_colours
 from kryograph.report.html import shortened
 
@@ -22,6 +24,12 @@ MAX_CLASSES_LISTED = 12
 """Of a prediction set with more classes only the size is stored."""
 
 MAX_NODE_NAME_LENGTH = 120
+
+MAX_CLASSES_OF_NODE = 5
+"""Probabilities of so many classes are stored for each node, the highest ones."""
+
+MAX_NEIGHBOURS_LISTED = 12
+"""Of a node with more neighbours on the page, those with the largest weights are stored."""
 
 NO_CLASS = 2**16 - 1
 """Packed number that stands for "no class"."""
@@ -48,10 +56,12 @@ def node_data(
     `nodes` are the indices of the nodes on the map.
     """
     probabilities = labelled.probabilities[nodes]
+    order = np.argsort(-probabilities, axis=1, kind="stable")[:, :MAX_CLASSES_OF_NODE]
+    shares = np.round(np.take_along_axis(probabilities, order, axis=1) * 10_000)
     answers = np.full(labelled.graph.n, UNKNOWN)
     answers[labelled.held_out.nodes] = labelled.held_out.probabilities.argmax(axis=1)
     sets, set_of_node = _sets(labelled.sets[nodes])
-    names = labelled.graph.names
+    names, positive = labelled.graph.names, labelled.positive
     return {
         "classes": [shortened(name) for name in labelled.classes],
         "colours": class_colours(len(labelled.classes)),
@@ -60,17 +70,48 @@ def node_data(
         "names": [
             shortened(names[i], MAX_NODE_NAME_LENGTH) if names else str(i) for i in nodes.tolist()
         ],
-        "positions": _packed(_on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
-        "given": _packed(labelled.given_labels[nodes] % 2**16),
-        "predicted": _packed(probabilities.argmax(axis=1)),
-        "probability": _packed(np.round(probabilities.max(axis=1) * 10_000)),
-        "held_out": _packed(answers[nodes] % 2**16),
+        "longest_name": MAX_NODE_NAME_LENGTH,
+        "positions": packed(on_grid(np.asarray(positions, dtype=np.float64)[nodes]).ravel()),
+        "given": packed(labelled.given_labels[nodes] % 2**16),
+        "predicted": packed(order[:, 0]),
+        "probability": packed(shares[:, 0]),
+        "others": packed(order[:, 1:].ravel()),
+        "others_probability": packed(shares[:, 1:].ravel()),
+        "held_out": packed(answers[nodes] % 2**16),
         "sets": sets,
-        "set": _packed(set_of_node),
+        "set": packed(set_of_node),
+        "positive": positive,
+        "rank": None
+        if positive is None
+        else packed(node_ranks(labelled.probabilities[:, positive])[nodes], "<u4"),
+        **_neighbours(labelled, nodes),
     }
 
 
-def _on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _neighbours(labelled: LabelledGraph, nodes: Indices) -> dict[str, str | None]:
+    """Lists of neighbours, one after the other: those of node k of the page start at `starts[k]`.
+
+    They are numbers of nodes on the page. The largest weights come first, then given labels.
+    `weights` is None if all edges have the same; `degree` counts all neighbours.
+    """
+    adjacency = labelled.graph.adjacency
+    edges = adjacency[nodes][:, nodes].tocoo()
+    unlabelled = labelled.given_labels[nodes][edges.col] == UNKNOWN
+    order = np.lexsort((edges.col, unlabelled, -edges.data, edges.row))
+    rows = edges.row[order]
+    first = np.searchsorted(rows, np.arange(len(nodes)))
+    kept = np.arange(rows.size) - first[rows] < MAX_NEIGHBOURS_LISTED
+    counts = np.bincount(rows[kept], minlength=len(nodes))
+    weighted = np.ptp(adjacency.data) > 0 if adjacency.nnz else False
+    return {
+        "degree": packed(np.diff(adjacency.indptr)[nodes], "<u4"),
+        "starts": packed(np.concatenate([[0], np.cumsum(counts)]), "<u4"),
+        "neighbours": packed(edges.col[order][kept]),
+        "weights": packed(edges.data[order][kept], "<f4") if weighted else None,
+    }
+
+
+def on_grid(positions: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Positions from 0 to 65,535; both axes have one scale, and the shorter one is centred."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     span = float((high - low).max()) or 1.0
@@ -91,6 +132,6 @@ def _sets(member: npt.NDArray[np.bool_]) -> tuple[list[list[int] | int], Indices
     return sets, index.reshape(-1)
 
 
-def _packed(values: npt.NDArray[np.generic]) -> str:
-    """Unsigned 16-bit numbers, low byte first, as base64."""
-    return base64.b64encode(np.asarray(values).astype("<u2").tobytes()).decode("ascii")
+def packed(values: npt.NDArray[np.generic], kind: str = "<u2") -> str:
+    """Numbers as base64, low byte first; `kind` is a type of NumPy."""
+    return base64.b64encode(np.asarray(values).astype(kind).tobytes()).decode("ascii")

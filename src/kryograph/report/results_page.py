@@ -41,7 +41,7 @@ def render_results_page(views: Sequence[TableView], *, source: str, version: str
     return render_page(
         "results.html",
         style=template_text("page.css") + template_text("results.css"),
-        script=template_text("results.js"),
+        scripts=[template_text("results.js")],
         page_title="Results",
         version=version,
         source=source,

@@ -4,7 +4,8 @@ from kryograph.runs import sweep
 from kryograph.runs.job import Job, Scenario, over_seeds
 from kryograph.runs.perform import Datasets
 from kryograph.runs.store import Row, Store, read_csv, stored_rows
-from kryograph.runs.workers import cores, execute
+from kryograph.runs.workers import execute
+from kryograph.threads import cores
 
 __all__ = [
     "Datasets",

@@ -29,6 +29,7 @@ from kryograph.runs.store import Row
 from kryograph.stats import METRICS, accuracy, balanced_accuracy, calibration_error
 from kryograph.systems import SYSTEMS, Fit
 from kryograph.systems.base import Probabilities
+from kryograph.threads import on_free_cores
 from kryograph.training.loop import OnEpoch, ignore_epoch
 
 
@@ -72,7 +73,8 @@ def perform(job: Job, dataset: Dataset, on_epoch: OnEpoch = ignore_epoch) -> Row
 
     def train() -> tuple[Fit, float]:
         start = time.perf_counter()
-        fit = job.system.fit(task, seed=job.seed, conditions=job.conditions, on_epoch=on_epoch)
+        with on_free_cores():
+            fit = job.system.fit(task, seed=job.seed, conditions=job.conditions, on_epoch=on_epoch)
         return fit, time.perf_counter() - start
 
     (fit, seconds), peak = peak_bytes(train)

@@ -86,16 +86,15 @@ class Row:
         for name in ("validation_accuracy", "test_accuracy"):
             score = getattr(self, name)
             if score is not None and not 0 <= score <= 1:  # not in range, or NaN
-                raise UsageError(
-                    f"The {name.replace('_', ' ')} of {run}, is {score}, not a number from 0 to 1."
-                )
+                words = name.replace("_", " ")
+                raise UsageError(f"Run of {run}: the {words} must be from 0 to 1; it is {score}.")
         for name, score in self.metrics.items():
             if not math.isfinite(score):
-                raise UsageError(f"The metric {name!r} of {run}, is {score}, not a number.")
+                raise UsageError(
+                    f"Run of {run}: the metric {name!r} must be a number; it is {score}."
+                )
         if (self.test_accuracy is None) == (self.error is None):
-            raise UsageError(
-                f"The run of {run}, has neither a test accuracy nor an error, or both."
-            )
+            raise UsageError(f"Run of {run}: it must have either a test accuracy or an error.")
 
     @property
     def setting_digest(self) -> str:

@@ -21,9 +21,10 @@ from kryograph.runs.job import Job
 from kryograph.runs.locks import Locks
 from kryograph.runs.perform import failed_row
 from kryograph.runs.store import Row, Store
-from kryograph.runs.workers import LoadDataset, cores, execute, ignore_job_epoch
+from kryograph.runs.workers import LoadDataset, execute, ignore_job_epoch
 from kryograph.stats import summarise
 from kryograph.text import gigabytes, plural
+from kryograph.threads import cores
 from kryograph.training.loop import Epoch
 
 RUN_KEYS = ("seed", "split_digest", "epochs", "seconds", "validation_accuracy", "test_accuracy")

@@ -13,7 +13,7 @@ import pickle
 import signal
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import forkserver, resource_tracker
@@ -48,11 +48,8 @@ PRELOAD = ["kryograph.runs.perform"]
 """Modules that are imported once, before workers are forked."""
 
 
-def cores() -> int:
-    """Number of processor cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+"""Environment of workers. Libraries read it when they are imported, and some are imported late."""
 
 
 def ignore_job_epoch(item: object, epoch: Epoch) -> None:
@@ -180,7 +177,8 @@ class _Worker:
         self.process: BaseProcess = self.context.Process(
             target=_worker_main, args=(theirs,), daemon=True
         )
-        self.process.start()
+        with _added_environment(ONE_THREAD):
+            self.process.start()
         theirs.close()
         self.pipe: Connection = ours
 
@@ -232,10 +230,26 @@ def _context() -> SpawnContext | ForkServerContext:
     resource_tracker.ensure_running()  # first: starting it unblocks SIGINT
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        forkserver.ensure_running()
+        with _added_environment(ONE_THREAD):
+            forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return context
+
+
+@contextmanager
+def _added_environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Environment of processes that are started in this context."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name in variables:
+            if name in before:
+                os.environ[name] = before[name]
+            else:
+                del os.environ[name]
 
 
 def _worker_main(pipe: Connection) -> None:

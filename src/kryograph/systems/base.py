@@ -20,6 +20,7 @@ from typing_extensions import TypeVar
 
 from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError, unknown
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.graph import Graph, Task
 from kryograph.operators import OPERATORS
 from kryograph.registry import Registry
@@ -33,7 +34,7 @@ Embedding: TypeAlias = npt.NDArray[np.float64]
 """A vector for each node, N × d."""
 
 Weights: TypeAlias = Mapping[str, Tensor]
-"""Learned tensors by name; with a graph, all that `System.apply` needs."""
+"""Learned tensors by name. `System.apply` needs these and a graph, and nothing else."""
 
 S = TypeVar("S", bound=Settings, default=Any)
 """Type of a system's settings; `System` alone means a system with any settings."""
@@ -130,6 +131,36 @@ class System(ABC, Generic[S]):
             classes: Number of classes of the fit.
         """
 
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        """Class probabilities after edges or features of the graph of the fit were changed.
+
+        Args:
+            weights: Learned by `fit`.
+            graph: The graph of the fit.
+            changed: The same nodes, in the same order, with other edges or features.
+            classes: Number of classes.
+
+        Raises:
+            UsageError: If nothing can be computed again without another fit.
+        """
+        if not self.recomputed:
+            raise UsageError(
+                f"{self.name} knows its own graph only: after a change of edges or features it "
+                "must be fitted again."
+            )
+        return self.apply(weights, changed, classes)
+
+    def not_recomputed(self, weights: Weights) -> list[str]:
+        """Parts of the system whose predictions `apply_changed` leaves as they were."""
+        return []
+
+    @property
+    def recomputed(self) -> bool:
+        """Whether `apply_changed` computes new predictions without another fit."""
+        return self.inductive
+
     @property
     def inductive(self) -> bool:
         """Whether weights that were learned on one graph can be applied to another."""
@@ -143,6 +174,19 @@ class System(ABC, Generic[S]):
     def embed(self, weights: Weights, graph: Graph, classes: int) -> Embedding:
         """Hidden representation of every node; log-probabilities without a hidden layer."""
         return log_probabilities(self.apply(weights, graph, classes))
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        """Form in which the log-odds of every node of the graph of the fit are a sum.
+
+        Arguments are those of `apply`.
+
+        Raises:
+            UsageError: If there is no exact form.
+        """
+        raise UsageError(
+            f"There is no exact explanation for {self.name}; --system truncated-krylov has one, "
+            "and so has the default pool."
+        )
 
     def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate | None:
         """Time and memory of a run; None if they are not known."""

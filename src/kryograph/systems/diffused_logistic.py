@@ -16,6 +16,7 @@ from scipy.special import softmax
 
 from kryograph.basis import REPRESENTATIONS, Basis, Rows
 from kryograph.errors import UsageError
+from kryograph.explain.contributions import Values
 from kryograph.graph import Indices
 from kryograph.systems.base import Probabilities, Weights, register
 from kryograph.systems.head import HeadSystem, tensors
@@ -100,6 +101,9 @@ class DiffusedLogisticSystem(HeadSystem[DiffusedLogisticSettings]):
     def score(self, basis: Basis, weights: Weights, classes: int) -> Probabilities:
         logits = basis.rows(self.representation) @ weights["weights"].numpy()
         return _probabilities(np.asarray(logits, dtype=np.float64), weights["labelled"].numpy())
+
+    def coefficients(self, weights: Weights, row: Values) -> Values:
+        return weights["weights"].double().numpy()
 
     def learn_folds(
         self,

@@ -68,8 +68,9 @@ class GatedSettings(DecaySettings):
 class GatedForward(WholeGraph):
     """Form of a gated network on the nodes within T steps of those whose logits are needed.
 
-    Nodes farther away change nothing. The farthest nodes miss some of their messages, but only
-    their first state, which comes from their features alone, is ever sent.
+    Nodes farther away change nothing. Some neighbours of the farthest nodes are left out, which
+    makes their later states wrong. These are never used: only the first state of such a node is
+    sent, and it comes from its features alone.
     """
 
     network: Gated

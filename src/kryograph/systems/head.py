@@ -14,9 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from kryograph.basis import RANK, REPRESENTATIONS, Basis
+from kryograph.basis import RANK, REPRESENTATIONS, Basis, Rows
 from kryograph.engine.cost import Estimate, gemm_cost, spmm_cost, temporary
 from kryograph.errors import KryographError
+from kryograph.explain.contributions import AdditiveForm, Values
+from kryograph.explain.rows import LinearRows, RowForm, row_form
 from kryograph.graph import Graph, Indices, Task
 from kryograph.systems.base import Fit, Probabilities, S, System, Weights
 from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions, OnEpoch, ignore_epoch
@@ -36,8 +38,6 @@ class HeadSystem(System[S]):
 
     uses_operator: ClassVar[bool] = False
 
-    prior: ClassVar[float] = 1.0
-    """What the head counts in a pool before any evidence."""
     component_wise: ClassVar[bool] = False  # columns are standardised over all nodes
 
     @property
@@ -48,6 +48,11 @@ class HeadSystem(System[S]):
         """
         settings: Any = self.settings
         return str(settings.representation)
+
+    @property
+    def prior(self) -> float:
+        """Weight of the head in a pool before any evidence, relative to other heads."""
+        return 1.0
 
     def exists(self, basis: Basis) -> bool:
         """Whether the graph has this representation."""
@@ -120,12 +125,66 @@ class HeadSystem(System[S]):
         return closed_form_estimate(task, hops=BASIS_HOPS)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
-        state = {k.removeprefix(STATE): v for k, v in weights.items() if k.startswith(STATE)}
-        return self.score(Basis(graph, state), weights, classes)
+        return self.score(Basis(graph, basis_state(weights)), weights, classes)
+
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        if not self.recomputed:
+            return super().apply_changed(weights, graph, changed, classes)
+        basis = Basis(graph, basis_state(weights)).changed(changed)
+        return self.score(basis, weights, classes)
+
+    def coefficients(self, weights: Weights, row: Values) -> Values | None:
+        """Coefficients d × C of the logits of a node with this row (d); None if not linear.
+
+        They may depend on the length of the row, which explanations hold fixed.
+        """
+        return None
+
+    def rows(self, basis: Basis, weights: Weights) -> Rows:
+        """Rows of all nodes that the head learns from."""
+        return basis.rows(self.representation)
+
+    def row_form(self, basis: Basis, weights: Weights) -> RowForm | None:
+        """How the rows come from the features; None if they are not linear in them."""
+        return row_form(basis, self.representation)
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        form = self.additive_on(Basis(graph, basis_state(weights)), weights)
+        return super().additive(weights, graph, classes) if form is None else form
+
+    def additive_on(self, basis: Basis, weights: Weights) -> LinearRows | None:
+        """Build the additive form on a basis that heads share; None if there is no exact one."""
+        form = self.row_form(basis, weights)
+        if form is None or self.coefficients(weights, form.at(0).row) is None:
+            return None
+
+        def coefficients(row: Values) -> Values:
+            values = self.coefficients(weights, row)
+            assert values is not None
+            return values
+
+        return LinearRows(
+            form,
+            basis.graph.features.shape[1],
+            coefficients,
+            weights["labelled"].numpy() > 0,
+            lambda: self.rows(basis, weights),
+        )
+
+    @property
+    def recomputed(self) -> bool:
+        return True
 
     @property
     def inductive(self) -> bool:
         return REPRESENTATIONS[self.representation].inductive
+
+
+def basis_state(weights: Weights) -> dict[str, torch.Tensor]:
+    """State of the basis among the weights of a head or pool."""
+    return {k.removeprefix(STATE): v for k, v in weights.items() if k.startswith(STATE)}
 
 
 def closed_form_estimate(task: Task, *, hops: int, predictions: int = 1) -> Estimate:

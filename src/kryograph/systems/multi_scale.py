@@ -8,13 +8,19 @@ tanh or the identity.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
 
 from kryograph.engine.forward import Forward, InputDropped, Workload
 from kryograph.engine.krylov_forward import KrylovForward
 from kryograph.engine.snowball_forward import SnowballForward
-from kryograph.nn import Network, Snowball, TruncatedKrylov
+from kryograph.explain.layers import PolynomialLayer
+from kryograph.nn import KrylovConv, Network, Snowball, SnowballConv, TruncatedKrylov
 from kryograph.systems.base import BREAK_THE_CEILING, register
 from kryograph.systems.network import NetworkSettings, NetworkSystem
 from kryograph.systems.settings import SearchRange, inherited, setting
@@ -63,6 +69,17 @@ class LinearSnowballSystem(_MultiScaleSystem):
         options = self.options("dropout", "input_dropout")
         return Snowball(*self.sizes(features, classes), activation=self.activation, **options)
 
+    def polynomial_layers(self, network: Network) -> Sequence[PolynomialLayer]:
+        assert isinstance(network, Snowball)
+        layers: list[PolynomialLayer] = []
+        widths = {0: network.output.in_channels}
+        for conv in network.convs:
+            assert isinstance(conv, SnowballConv)
+            widths[0] = min(widths[0], conv.in_channels)
+            layers.append(_snowball_layer(conv, widths, self.activation))
+            widths[len(layers)] = conv.out_channels
+        return [*layers, _snowball_layer(network.output, widths)]
+
 
 @register(
     "snowball",
@@ -105,3 +122,31 @@ class TruncatedKrylovSystem(_MultiScaleSystem):
     def network(self, features: int, classes: int) -> Network:
         options = self.options("order", "layers", "dropout", "input_dropout", "classifier")
         return TruncatedKrylov(features, self.settings.hidden, classes, **options)
+
+    def polynomial_layers(self, network: Network) -> Sequence[PolynomialLayer]:
+        assert isinstance(network, TruncatedKrylov)
+        layers: list[PolynomialLayer] = []
+        for conv in (network.first, *network.further):
+            assert isinstance(conv, KrylovConv)
+            blocks = np.split(_float64(conv.weight), conv.order)
+            by_power = {len(layers): dict(enumerate(blocks))}
+            layers.append(PolynomialLayer(by_power, _float64(conv.bias), "tanh"))
+        if network.classifier is not None:
+            widths = {len(layers): network.classifier.in_channels}
+            layers.append(_snowball_layer(network.classifier, widths, "tanh"))
+        widths = {len(layers): network.output.in_channels}
+        return [*layers, _snowball_layer(network.output, widths)]
+
+
+def _snowball_layer(
+    conv: SnowballConv, widths: Mapping[int, int], activation: str = "identity"
+) -> PolynomialLayer:
+    """Describe a Snowball layer that reads the layers with these numbers and widths."""
+    parts = np.split(_float64(conv.weight), np.cumsum([*widths.values()])[:-1])
+    by_layer = {i: {conv.p: part} for i, part in zip(widths, parts, strict=True)}
+    return PolynomialLayer(by_layer, _float64(conv.bias), activation)
+
+
+def _float64(parameter: Tensor | None) -> npt.NDArray[np.float64]:
+    assert parameter is not None  # the systems of this file have biases
+    return parameter.detach().double().numpy()

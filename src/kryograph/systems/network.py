@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,16 +13,19 @@ import torch
 from torch import Tensor, nn
 from typing_extensions import TypeVar
 
-from kryograph.engine.cost import Estimate
+from kryograph.engine.cost import TOO_SHORT, Estimate
 from kryograph.engine.forward import Forward, Nodes, WholeGraph, Workload, estimate
 from kryograph.engine.machine import available_memory
+from kryograph.explain.contributions import AdditiveForm
+from kryograph.explain.layers import LayeredForm, PolynomialLayer
 from kryograph.graph import NO_NODES, Graph, Task
 from kryograph.nn.functional import Masks, NodeFeatures
 from kryograph.nn.network import Network
 from kryograph.operators import Operator, operator
-from kryograph.sparse import SparseMatrix
+from kryograph.sparse import SparseMatrix, shared_tensor
 from kryograph.systems.base import Embedding, Fit, Probabilities, System, Weights
 from kryograph.systems.settings import SearchRange, Settings, inherited, setting
+from kryograph.threads import on_free_cores
 from kryograph.training.loop import (
     DEFAULT_CONDITIONS,
     Conditions,
@@ -148,6 +151,7 @@ class NetworkSystem(System[N]):
         forward = self.prepare(task, conditions, Masks())
         return estimate(forward, MOMENTS[self.settings.optimizer])
 
+    @on_free_cores()
     def fit(
         self,
         task: Task,
@@ -171,7 +175,10 @@ class NetworkSystem(System[N]):
         draw_weights(network, generator)
         options = self.options("lr", "weight_decay") | {"decayed": self.decayed(network)}
         stepper = optimizer(s.optimizer, network.parameters(), **options)
-        trained = train_network(forward, task, stepper, conditions, on_epoch)
+        # By the nominal rates: the same threads on an idle machine and on a busy one.
+        narrow = expected is not None and expected.epoch.narrow(seconds=TOO_SHORT)
+        with on_free_cores(narrow=narrow):
+            trained = train_network(forward, task, stepper, conditions, on_epoch)
         with conditions.autocast():
             probabilities = _probabilities(forward)
         return Fit(task, probabilities, trained.epochs, network.state_dict())
@@ -190,6 +197,17 @@ class NetworkSystem(System[N]):
             return super().embed(weights, graph, classes)
         embedding: Embedding = hidden.double().numpy()
         return embedding
+
+    def polynomial_layers(self, network: Network) -> Sequence[PolynomialLayer] | None:
+        """Layers of a trained network; None if they are not polynomials of the operator."""
+        return None
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        forward = self._trained_forward(weights, graph, classes)
+        layers = self.polynomial_layers(forward.network)
+        if layers is None:
+            return super().additive(weights, graph, classes)
+        return LayeredForm(self.diffusion(graph).matrix, graph.features, layers)
 
     def _trained_forward(self, weights: Weights, graph: Graph, classes: int) -> Forward:
         """Forward of a trained network; only `everything` may be called on it."""
@@ -250,8 +268,11 @@ def _probabilities(forward: Forward) -> Probabilities:
 
 
 def features_on_device(graph: Graph, device: str) -> NodeFeatures:
-    """Features of a graph in torch's default type; a sparse matrix stays sparse."""
+    """Features of a graph in torch's default type; a sparse matrix stays sparse.
+
+    The memory is that of the graph, if type and device agree: nobody may write to it.
+    """
     features, dtype = graph.features, torch.get_default_dtype()
     if isinstance(features, sp.csr_array):
         return SparseMatrix.from_scipy(features, dtype=dtype, device=device)
-    return torch.from_numpy(features.copy()).to(device, dtype)
+    return shared_tensor(features).to(device, dtype)

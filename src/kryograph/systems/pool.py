@@ -2,9 +2,9 @@
 
 p = softmax((Σ_m w_m log p_m) / T + log r). The heads learn from representations of one `Basis`;
 their weights w_m come from their predictions for held-out labels (`training.pooling`). T is a
-temperature, learned from held-out predictions of the pool itself. r are factors of the classes: if
-the labels are balanced by design, estimated shares of the classes (`training.class_shares`);
-otherwise a power of their shares among the labels, fitted to the held-out labels.
+temperature, learned from held-out predictions of the pool itself. r are factors of the classes:
+estimated shares over shares among the labels (`training.class_shares`), times a power of the
+latter, fitted to the held-out labels.
 
 Folds: up to 4 labels per class are divided into 3 parts, 4 times; up to 12 into 5 parts, 3 times;
 more into 5 parts, twice. A network is fitted on the folds of the first draw only.
@@ -23,8 +23,8 @@ import torch
 from kryograph.basis import Basis
 from kryograph.engine.cost import Estimate
 from kryograph.errors import UsageError
+from kryograph.explain.contributions import AdditiveForm
 from kryograph.graph import Graph, Indices, Task
-from kryograph.stats import tempered
 from kryograph.systems.base import (
     Fit,
     Probabilities,
@@ -33,21 +33,23 @@ from kryograph.systems.base import (
     member_systems,
     register,
 )
+from kryograph.systems.fitted_pool import FittedPool
 from kryograph.systems.head import (
     BASIS_HOPS,
     STATE,
     HeadSystem,
+    basis_state,
     closed_form_estimate,
     tensors,
 )
 from kryograph.systems.pool_members import LearnedMember, learn_members, pool_folds
 from kryograph.systems.settings import Settings, setting
 from kryograph.text import OnProgress, ignore_progress
+from kryograph.threads import on_free_cores
 from kryograph.training.class_shares import (
+    SharePrior,
     accuracy_variance,
     class_shares,
-    fitted_power,
-    look_balanced,
     reweighted,
 )
 from kryograph.training.loop import DEFAULT_CONDITIONS, Conditions, OnEpoch, ignore_epoch
@@ -58,6 +60,7 @@ from kryograph.training.pooling import (
     logarithms,
     mean_one,
 )
+from kryograph.training.purpose import PURPOSES, WEIGHTINGS, Purpose, drawn_shares
 
 HEADS = (
     "diffused-logistic:representation=weighted",
@@ -92,8 +95,18 @@ class PoolSettings(Settings):
     )
     metric: str = setting(
         "accuracy",
-        "what the pool minimises the log-loss for: all nodes alike, or all classes alike",
-        choices=("accuracy", "balanced-accuracy"),
+        "what the pool is made for; 'f1' and 'average-precision' need two classes",
+        choices=PURPOSES,
+    )
+    positive: int = setting(
+        -1, "number of the positive class for f1; -1 is the rarer one", low=-1, neutral=-1
+    )
+    weighting: str = setting(
+        "by metric",
+        "whether classes count alike in the log-loss ('balanced') or labels do ('none'); 'by "
+        "metric' is 'balanced' for balanced accuracy only",
+        choices=WEIGHTINGS,
+        neutral="by metric",
     )
     labels: str = setting(
         "guess",
@@ -109,6 +122,11 @@ class PoolSettings(Settings):
     def systems(self, operator: str) -> list[System]:
         """Build the members with this operator."""
         return member_systems(self.members, operator)
+
+    @property
+    def purpose(self) -> Purpose:
+        """The metric that the pool is made for, and how much each class counts."""
+        return Purpose(self.metric, self.weighting, self.positive)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +203,7 @@ class PoolSystem(System[PoolSettings]):
     ) -> PoolFit:
         return self.fit_pool(task, seed=seed)
 
+    @on_free_cores()
     def fit_pool(
         self,
         task: Task,
@@ -202,12 +221,21 @@ class PoolSystem(System[PoolSettings]):
                 network that would take more is left out with a note. None means no limit.
             progress: Called after each member with the share that is done.
         """
+        self.settings.purpose.check(len(task.classes))
         basis, folds = Basis(task.graph), pool_folds(task, seed)
         learned, notes = learn_members(self.members, basis, task, folds, seed, budget, progress)
         evidence, nodes = self._evidence(learned, task, seed)
         whole = evidence.pooled(np.ones(len(learned), dtype=bool))
-        shares, balanced = self._class_shares(task, evidence, whole)
-        ratio = self._class_factors(task, evidence, whole, shares, balanced)
+        labels, drawn = evidence.labels, drawn_shares(task)
+        purpose = self.settings.purpose
+        plain_ratio = purpose.label_factors(whole.held_out, labels, drawn)
+        plain = reweighted(whole.held_out, plain_ratio)
+        prior = self._share_prior(task)
+        others = np.setdiff1d(np.arange(task.graph.n), task.split.train)
+        predicted = whole.probabilities[others] if others.size else whole.probabilities
+        shares = class_shares(plain, labels, reweighted(predicted, plain_ratio), prior)
+        growth = shares / prior.centre
+        ratio = plain_ratio * purpose.decision_factors(plain, labels, shares, growth)
         # Without features, heads learn from eigenvectors, which another graph does not have.
         known_elsewhere = [
             m.system.inductive and (basis.has_features or not isinstance(m.system, HeadSystem))
@@ -219,20 +247,17 @@ class PoolSystem(System[PoolSettings]):
         weights |= {STATE + name: value for name, value in basis.state.items()}
         weights |= {"graph": _fingerprint(task.graph)}
         weights |= _pool_tensors("pool.", whole, numbers, ratio)
-        labels, frequency = evidence.labels, mean_one((shares / _drawn(task))[evidence.labels])
+        frequency = mean_one(growth[labels])
         held_out, gain = reweighted(whole.held_out, ratio), None
         if inductive.all():
             weights |= _pool_tensors("inductive.", whole, numbers, ratio)
         elif inductive.any():
-            others = evidence.pooled(inductive)
-            own = self._class_factors(task, evidence, others, shares, balanced)
-            weights |= _pool_tensors("inductive.", others, numbers[inductive], own)
+            rest = evidence.pooled(inductive)
+            own = purpose.label_factors(rest.held_out, labels, drawn) * (ratio / plain_ratio)
+            weights |= _pool_tensors("inductive.", rest, numbers[inductive], own)
             if labels.size:
-                without = _mean_right(reweighted(others.held_out, own), labels, frequency)
+                without = _mean_right(reweighted(rest.held_out, own), labels, frequency)
                 gain = _mean_right(held_out, labels, frequency) - without
-        variance = 0.0
-        if balanced:
-            variance = accuracy_variance(whole.held_out, held_out, labels, shares)
         return PoolFit(
             task=task,
             probabilities=reweighted(whole.probabilities, ratio),
@@ -242,9 +267,9 @@ class PoolSystem(System[PoolSettings]):
             nodes=nodes,
             held_out=held_out,
             importance=frequency,
-            variance=variance,
+            variance=accuracy_variance(plain, held_out, labels, shares, prior),
             transductive_gain=gain,
-            balanced=balanced,
+            balanced=prior.observed == 0,
             notes=tuple(notes),
         )
 
@@ -256,48 +281,20 @@ class PoolSystem(System[PoolSettings]):
         held = ~np.isnan(logs).any(axis=(0, 1, 3))
         nodes = task.split.train[held]
         labels = task.labels[nodes]
-        importance = np.ones(labels.size)
-        if self.settings.metric == "balanced-accuracy":
-            importance = mean_one((1 / _drawn(task))[labels])
         evidence = Evidence(
             held_out=logs[:, :, held],
             final=np.stack([logarithms(member.probabilities) for member in learned]),
             labels=labels,
             prior=np.array([getattr(member.system, "prior", 1.0) for member in learned]),
-            importance=importance,
+            importance=self.settings.purpose.importance(labels, drawn_shares(task)),
             seed=seed,
         )
         return evidence, nodes
 
-    def _class_shares(
-        self, task: Task, evidence: Evidence, whole: PooledMembers
-    ) -> tuple[npt.NDArray[np.float64], bool]:
-        """Shares of the classes in the graph, and whether the labels are balanced by design."""
-        kind = self.settings.labels
-        counts = np.bincount(task.labels[task.split.train])
-        design = look_balanced(counts) if kind == "guess" else kind == "balanced"
-        if not design or not evidence.labels.size:
-            return _drawn(task), False
-        others = np.setdiff1d(np.arange(task.graph.n), task.split.train)
-        predicted = whole.probabilities[others] if others.size else whole.probabilities
-        return class_shares(whole.held_out, evidence.labels, predicted), True
-
-    def _class_factors(
-        self,
-        task: Task,
-        evidence: Evidence,
-        pooled: PooledMembers,
-        shares: npt.NDArray[np.float64],
-        balanced: bool,
-    ) -> npt.NDArray[np.float64]:
-        """Factors of the classes' probabilities that suit these members."""
-        drawn = _drawn(task)
-        by_class = self.settings.metric == "balanced-accuracy"
-        if balanced and not by_class:
-            return np.asarray(shares / drawn)
-        even = 1 / drawn.size
-        limit = even / drawn if by_class else drawn / even
-        return fitted_power(pooled.held_out, evidence.labels, evidence.importance, limit)
+    def _share_prior(self, task: Task) -> SharePrior:
+        """Prior of the shares of the classes, by the numbers of labels."""
+        counts = np.bincount(task.labels[task.split.train], minlength=len(task.classes))
+        return SharePrior.of_labels(counts, self.settings.labels)
 
     def apply(self, weights: Weights, graph: Graph, classes: int) -> Probabilities:
         same = torch.equal(weights["graph"], _fingerprint(graph))
@@ -307,25 +304,22 @@ class PoolSystem(System[PoolSettings]):
                 "All members of this pool know the nodes of their own graph only, and this is "
                 "another one (or its rows are in another order): fit again with this graph."
             )
-        state = {k.removeprefix(STATE): v for k, v in weights.items() if k.startswith(STATE)}
-        basis = Basis(graph, state)
-        kept = weights[prefix + "kept"].numpy()
-        own = weights["pool.kept"].numpy().tolist()
-        logs = []
-        for k in kept:
-            member, start = self.members[k], f"{own.index(k)}."
-            mine = {n.removeprefix(start): v for n, v in weights.items() if n.startswith(start)}
-            if isinstance(member, HeadSystem):
-                logs.append(logarithms(member.score(basis, mine, classes)))
-            else:
-                logs.append(logarithms(member.apply(mine, graph, classes)))
-        pool = Pool(
-            weights[prefix + "temperatures"].numpy(),
-            weights[prefix + "weights"].numpy(),
-            np.zeros(len(kept)),
-        )
-        raw = tempered(np.exp(pool.logits(np.stack(logs))), float(weights[prefix + "temperature"]))
-        return reweighted(raw, np.exp(weights[prefix + "ratio"].numpy()))
+        fitted = FittedPool.read(self.members, weights, prefix)
+        return fitted.probabilities(Basis(graph, basis_state(weights)), classes)
+
+    def apply_changed(
+        self, weights: Weights, graph: Graph, changed: Graph, classes: int
+    ) -> Probabilities:
+        fitted = FittedPool.read(self.members, weights, "pool.")
+        basis = Basis(graph, basis_state(weights)).changed(changed)
+        return fitted.probabilities(basis, classes)
+
+    def not_recomputed(self, weights: Weights) -> list[str]:
+        return FittedPool.read(self.members, weights, "pool.").not_recomputed
+
+    def additive(self, weights: Weights, graph: Graph, classes: int) -> AdditiveForm:
+        fitted = FittedPool.read(self.members, weights, "pool.")
+        return fitted.additive(Basis(graph, basis_state(weights)), classes)
 
     def estimate(self, task: Task, conditions: Conditions = DEFAULT_CONDITIONS) -> Estimate | None:
         count = len(self.members)
@@ -371,13 +365,6 @@ def _pool_tensors(
             prefix + "ratio": np.log(ratio),
         }
     )
-
-
-def _drawn(task: Task) -> npt.NDArray[np.float64]:
-    """Shares of the classes among the labels; no label counts as half a label."""
-    counts = np.bincount(task.labels[task.split.train], minlength=len(task.classes))
-    present = np.maximum(counts, 0.5)
-    return np.asarray(present / present.sum())
 
 
 def _mean_right(

@@ -18,8 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from kryograph.basis import REPRESENTATIONS, Basis
+from kryograph.basis import REPRESENTATIONS, Basis, Rows
 from kryograph.engine.cost import Estimate, gemm_cost, memory_pass_cost, spmm_cost, temporary
+from kryograph.explain.contributions import Values
+from kryograph.explain.rows import RowForm, RowSource
 from kryograph.graph import Graph, Indices, Task
 from kryograph.nn import krylov_blocks
 from kryograph.operators import operator
@@ -50,15 +52,20 @@ def diffused(
     """
     x = features_on_device(graph, device)
     if columns is not None:
-        # A random projection keeps cosines up to a few hundredths. It depends on the number of
-        # features alone, so that every graph gets the same.
-        generator = torch.Generator().manual_seed(x.shape[1])
-        draw = torch.randn(x.shape[1], columns, generator=generator, dtype=x.dtype)
-        x = x @ draw.to(device)
+        x = x @ _random_projection(x.shape[1], columns, x.dtype).to(device)
     total = torch.zeros(tuple(x.shape), dtype=x.dtype, device=device)
     for block in krylov_blocks(operator(graph, name), x, hops + 1):
         total += block
     return normalize(total, dim=1)
+
+
+def _random_projection(features: int, columns: int, dtype: torch.dtype) -> Tensor:
+    """A projection that keeps cosines up to a few hundredths, F × columns.
+
+    It depends on the number of features alone, so that every graph gets the same.
+    """
+    generator = torch.Generator().manual_seed(features)
+    return torch.randn(features, columns, generator=generator, dtype=dtype)
 
 
 DENSE = tuple(name for name, kind in REPRESENTATIONS.items() if kind.inductive)
@@ -107,6 +114,11 @@ class PrototypesSystem(HeadSystem[PrototypesSettings]):
     uses_operator = True
     component_wise = True
 
+    @property
+    def prior(self) -> float:
+        # A few labels determine few means well, and not the weight that a pool should give them.
+        return 3.0 if self.settings.representation == "centred" else 1.0
+
     def learn(
         self, basis: Basis, nodes: Indices, labels: Indices, classes: int, seed: int
     ) -> Weights:
@@ -125,9 +137,26 @@ class PrototypesSystem(HeadSystem[PrototypesSettings]):
         return weights
 
     def score(self, basis: Basis, weights: Weights, classes: int) -> Probabilities:
-        width = weights["prototypes"].shape[1]
-        projected = width != basis.graph.features.shape[1]
-        return self._compare(self._points(basis, width if projected else None), weights)
+        return self._compare(self._points(basis, _projected_width(basis, weights)), weights)
+
+    def coefficients(self, weights: Weights, row: Values) -> Values:
+        length = np.linalg.norm(row)
+        factor = self.settings.sharpness / length if length > 0 else 0.0
+        return np.asarray(factor * weights["prototypes"].double().numpy().T)
+
+    def rows(self, basis: Basis, weights: Weights) -> Rows:
+        return self._points(basis, _projected_width(basis, weights)).numpy()
+
+    def row_form(self, basis: Basis, weights: Weights) -> RowForm | None:
+        if self.settings.representation != "powers":
+            return super().row_form(basis, weights)
+        x, projection = basis.graph.features, None
+        width = _projected_width(basis, weights)
+        if width is not None:
+            projection = _random_projection(x.shape[1], width, torch.get_default_dtype()).numpy()
+        source = RowSource(x, np.ones(basis.graph.n), projection=projection)
+        steps = [operator(basis.graph, self.operator).matrix] * self.settings.hops
+        return RowForm(source, steps, np.ones((1, self.settings.hops + 1)))
 
     @property
     def inductive(self) -> bool:
@@ -153,6 +182,12 @@ class PrototypesSystem(HeadSystem[PrototypesSettings]):
         scores[:, weights["labelled"] == 0] = -torch.inf
         probabilities: Probabilities = scores.softmax(dim=1).numpy()
         return probabilities
+
+
+def _projected_width(basis: Basis, weights: Weights) -> int | None:
+    """Number of columns that the features were projected to; None if they were not."""
+    width = int(weights["prototypes"].shape[1])
+    return None if width == basis.graph.features.shape[1] else width
 
 
 def _columns(graph: Graph) -> int | None:

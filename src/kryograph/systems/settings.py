@@ -68,7 +68,7 @@ def setting(
 
 
 def inherited(record: type[Settings], name: str, default: Any, summary: str | None = None) -> Any:
-    """Declare a field like that of another record, with another default and perhaps summary."""
+    """Declare a setting of `record` again, with another default; None keeps its summary."""
     [field] = [field for field in dataclasses.fields(record) if field.name == name]
     metadata = {**field.metadata, "summary": summary or field.metadata["summary"]}
     return dataclasses.field(default=default, metadata=metadata)

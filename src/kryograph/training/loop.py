@@ -18,6 +18,7 @@ from kryograph.engine.forward import Forward, Nodes
 from kryograph.engine.machine import check_bfloat16
 from kryograph.errors import KryographError, UsageError, check_known
 from kryograph.graph import NO_NODES, Task
+from kryograph.threads import adapt_threads
 from kryograph.training.optimizers import Optimizer
 from kryograph.training.stopping import StopRule, Watch
 
@@ -113,6 +114,7 @@ def train_network(
     only_last = rule.watch == "nothing" and on_epoch is ignore_epoch
     kept = {name: value.clone() for name, value in forward.network.state_dict().items()}
     while not watch.over:
+        adapt_threads()
         loss, logits = _step(forward, labels, optimizer, conditions, watch)
         if only_last and watch.epochs + 1 < rule.max_epochs:
             watch.skip()

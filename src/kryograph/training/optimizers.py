@@ -83,7 +83,8 @@ class Optimizer:
 class _State:
     """Blocks of a parameter and of its moments.
 
-    With β₁ = 0 the first moment is the gradient and is not kept: all blocks write it to one place.
+    With β₁ = 0 the first moment equals the gradient. It is then not kept between steps: all blocks
+    share the memory of one block.
     """
 
     def __init__(self, parameter: nn.Parameter, keep_first: bool, steps: float) -> None:

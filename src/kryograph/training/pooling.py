@@ -39,6 +39,10 @@ SHRINKAGE = 15.0
 
 LARGEST_WEIGHT = 3.0
 
+POOL_TEMPERATURE, POOL_STRENGTH = 1.2, 15.0
+"""Temperature of a pool beforehand, and how strongly: a pool of tempered members needs hardly any
+more, and is a little too sure of other nodes, whose shares of the classes are estimated."""
+
 CROSS_PARTS = 5
 """Parts of the labels: the pool of the others predicts each."""
 
@@ -129,20 +133,28 @@ def starting_weights(losses: _Array, prior: _Array) -> _Array:
     return result
 
 
-def best_temperature(logs: _Array, labels: Indices, importance: _Array) -> float:
+def best_temperature(
+    logs: _Array,
+    labels: Indices,
+    importance: _Array,
+    usual: float = 1.0,
+    strength: float = 1.0,
+) -> float:
     """Temperature at which the true classes are most probable; its logarithm has a normal prior.
 
     Args:
         logs: Log-probabilities of one member or pool, r × i × c.
         labels: True classes, i.
         importance: Importance of each node, i.
+        usual: Temperature that is most probable beforehand.
+        strength: Inverse variance of the prior.
     """
-    nodes, repeats = np.arange(len(labels)), len(logs)
+    nodes, repeats, centre = np.arange(len(labels)), len(logs), math.log(usual)
 
     def loss(log_temperature: float) -> float:
         tempered = log_softmax(logs * math.exp(-log_temperature), axis=-1)
         likelihood = (tempered[:, nodes, labels] * importance).sum() / repeats
-        return float(-likelihood + log_temperature**2 / 2)
+        return float(-likelihood + strength * (log_temperature - centre) ** 2 / 2)
 
     return math.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x)
 
@@ -214,7 +226,9 @@ class Evidence:
             return PooledMembers(pool, 1.0, nothing, np.exp(pool.logits(final)))
         pool = learn_pool(logs, self.labels, prior, self.importance)
         crossed = cross_fitted(logs, self.labels, prior, self.importance, self.seed)
-        t = best_temperature(np.log(crossed)[None], self.labels, self.importance)
+        t = best_temperature(
+            np.log(crossed)[None], self.labels, self.importance, POOL_TEMPERATURE, POOL_STRENGTH
+        )
         probabilities = tempered(np.exp(pool.logits(final)), t)
         return PooledMembers(pool, t, tempered(crossed, t), probabilities)
 

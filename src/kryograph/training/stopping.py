@@ -31,11 +31,18 @@ if TYPE_CHECKING:
 class StopRule:
     """Constants of a stop rule; the defaults are those of the paper and of its authors' code.
 
-    With `strict`, a tie with the best score is not enough for an epoch to be kept. The rule watches
-    "score" as above; "training", which is training accuracy even with validation labels; or
-    "nothing": every epoch counts as a tie, so the last one is kept. Training accuracy may be that
-    of the training step, `with_dropout`. `keep_last` keeps the last epoch if there are no
-    validation labels. `summary` is for help texts and not compared by `==`.
+    Args:
+        max_epochs: Largest number of epochs of a run.
+        patience: Number of epochs in a row below the best score after which a run ends.
+        after_peak: Number of epochs that follow the first one at the peak.
+        peak: Training accuracy, from 0 to 1, that counts as the peak.
+        strict: Whether an epoch must exceed the best score to be kept; otherwise a tie is enough.
+        watch: What is compared between epochs: "score", as above; "training", the training
+            accuracy even if there are validation labels; or "nothing", so that all epochs tie and
+            the last one is kept.
+        with_dropout: Whether training accuracy is that of the training step, with dropout.
+        keep_last: Whether the last epoch is kept if there are no validation labels.
+        summary: Words for help texts; ignored by `==`.
     """
 
     max_epochs: int = 3000

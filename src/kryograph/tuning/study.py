@@ -119,7 +119,7 @@ class Trial:
 
 
 class Study:
-    """A study in a database, and the part of this process in it."""
+    """A study in a database, with the trials that this process does."""
 
     def __init__(
         self, problem: TuningProblem, storage: optuna.storages.RDBStorage, name: str

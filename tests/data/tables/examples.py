@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from kryograph.data.tables import Tables, read_tables
+from kryograph.data.tables.edge_features import EdgeAttributes
+from kryograph.data.tables.node_table import NodeTable
 from kryograph.data.tables.recipe import Recipe, learn
 from kryograph.data.tables.sheet import Sheet
 from kryograph.errors import UsageError
@@ -47,8 +50,7 @@ def sentence(
     with pytest.raises(UsageError) as raised:
         read_people(folder, edges, nodes, **how)
     said = str(raised.value)
-    assert "\n" not in said
-    assert said.endswith((".", "?"))
+    assert all(line.endswith((".", "?", ":")) for line in said.splitlines())
     return said
 
 
@@ -63,20 +65,54 @@ def pairs(tables: Tables) -> list[tuple[str, str]]:
     )
 
 
-def sheet(**columns: list[str]) -> Sheet:
+def sheet(**columns: Any) -> Sheet:
+    """Build a sheet of columns that `pyarrow.array` accepts."""
     rows = len(next(iter(columns.values())))
     arrays = {name: pa.chunked_array([pa.array(cells)]) for name, cells in columns.items()}
     return Sheet(Path("nodes.csv"), arrays, rows, lambda row: f"line {row + 2}")
 
 
 def learned(
-    table: Sheet, text: tuple[str, ...] = ()
+    table: Sheet,
+    kinds: dict[str, str] | None = None,
+    *,
+    text: tuple[str, ...] = (),
+    edges: EdgeAttributes | None = None,
 ) -> tuple[Recipe, npt.NDArray[np.floating], list[str]]:
+    """Learn the recipe of a table; kinds that are None are recognised."""
     ids = [str(row) for row in range(table.rows)]
     columns, features, notes = learn(
-        table, ids, id=None, label=None, text=text, ignore=(), progress=ignore_progress
+        table,
+        ids,
+        id=None,
+        label=None,
+        kinds=simple_kinds(table, text) if kinds is None else kinds,
+        edges=edges,
+        unused=(),
+        progress=ignore_progress,
     )
     return columns, dense(features), notes
+
+
+def simple_kinds(table: Sheet, text: tuple[str, ...]) -> dict[str, str]:
+    """Kind of each column: text if it is named so, else numbers or categories."""
+    return {
+        name: "text" if name in text else "category" if table.numbers(name) is None else "number"
+        for name in table.names
+    }
+
+
+def block(recipe: Recipe, key: str) -> dict[str, Any]:
+    """Read a block of a recipe as it is stored."""
+    return dict(recipe.to_json()["blocks"][key])
+
+
+def node_table(
+    table: Sheet, kinds: dict[str, str], edges: EdgeAttributes | None = None
+) -> NodeTable:
+    """Build the node table of a sheet; its nodes are called 0, 1, 2, …"""
+    ids = [str(row) for row in range(table.rows)]
+    return NodeTable(table, ids, kinds, edges, ignore_progress)
 
 
 def dense(features: Features) -> npt.NDArray[np.floating]:

@@ -11,7 +11,7 @@ from pyarrow import csv, parquet
 from kryograph.data.tables.delimited import read_delimited
 from kryograph.data.tables.formats import contents, format_of
 from kryograph.graph import UNKNOWN
-from tests.data.tables.examples import read
+from tests.data.tables.examples import block, read
 
 EDGES = [("source", "target", "weight"), ("7", "b", "1"), ("b", "c c", "2.5"), ("c c", "7", "1")]
 
@@ -56,7 +56,7 @@ def test_every_form_gives_the_same_graph(tmp_path: Path, edges: str, nodes: str)
     assert tables.graph.adjacency.toarray().tolist() == expected
     assert tables.labels.tolist() == [0, UNKNOWN, 1, UNKNOWN]
     assert tables.classes == ("x", "y")
-    assert tables.columns.to_json()["numbers"] == ["age"]
+    assert block(tables.columns, "numbers")["names"] == ["age"]
     assert "1 node without an edge." in tables.notes
 
 

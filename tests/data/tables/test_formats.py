@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
+import json
 import re
 import sys
 import zipfile
@@ -17,20 +19,20 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from kryograph.data import load
 from kryograph.data.tables import read_tables
+from kryograph.data.tables.arrow_files import read_parquet
 from kryograph.data.tables.formats import (
     FILE_FORMATS,
     FileFormat,
     contents,
     format_of,
-    read_parquet,
 )
 from kryograph.errors import UsageError
 from kryograph.registry import Registry
-from tests.data.tables.examples import EDGES, NODES
+from tests.data.tables.examples import EDGES, NODES, block
 
 
 def test_other_types_of_parquet(tmp_path: Path) -> None:
@@ -48,13 +50,16 @@ def test_other_types_of_parquet(tmp_path: Path) -> None:
     parquet.write_table(table, path)
     assert read_parquet(path).rows == 2
     tables = read_tables(None, path, label=None)
-    assert tables.columns.to_json()["numbers"] == ["price"]
-    assert tables.columns.to_json()["categories"] == [
-        ["flag", ["False", "True"]],
-        ["day", ["1970-01-02", "1970-01-03"]],
-        ["kind", ["u", "v"]],
-    ]
-    assert any("'nothing'" in note and "empty" in note for note in tables.notes)
+    assert block(tables.columns, "numbers")["names"] == ["price"]
+    uses = {line.column: (line.use, line.detail) for line in tables.plan.lines}
+    assert uses == {
+        "id": ("id", "by its name"),
+        "flag": ("boolean", ""),
+        "day": ("date", ""),
+        "kind": ("category", "2 values"),
+        "price": ("number", ""),
+        "nothing": ("not used", "every cell is empty"),
+    }
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
@@ -84,7 +89,7 @@ def test_parquet_says_the_row(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"nodes.parquet, row 2, column 'age': 'inf' is not a fin"):
         read_tables(None, path, label=None)
     parquet.write_table(pa.table({"id": [1, 2], "tags": [["a"], ["b"]]}), path)
-    with pytest.raises(UsageError, match=r"column 'tags': it holds list.*--ignore"):
+    with pytest.raises(UsageError, match=r"column 'tags': it holds list.*--ignore tags"):
         read_tables(None, path, label=None)
     parquet.write_table(table.slice(0, 0), path)
     with pytest.raises(UsageError, match=r"no rows"):
@@ -279,6 +284,25 @@ def _saved(**arrays: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
+def _arrow() -> dict[str, bytes]:
+    return {name.replace("parquet", "feather"): _feather(data) for name, data in _parquet().items()}
+
+
+def _feather(data: bytes) -> bytes:
+    stream = io.BytesIO()
+    feather.write_feather(parquet.read_table(io.BytesIO(data)), stream)
+    return stream.getvalue()
+
+
+def _json_lines() -> dict[str, bytes]:
+    return {
+        name.replace("csv", "jsonl"): "".join(
+            json.dumps(row) + "\n" for row in csv.DictReader(io.StringIO(text))
+        ).encode()
+        for name, text in (("edges.csv", EDGES), ("nodes.csv", NODES))
+    }
+
+
 def _npz_pieces() -> dict[str, bytes]:
     pieces = {}
     for name, matrix in (
@@ -318,6 +342,8 @@ FORMS: dict[str, Callable[[], dict[str, bytes]]] = {
     "csv": _csv,
     "gzip": _gzip,
     "parquet": _parquet,
+    "arrow": _arrow,
+    "json lines": _json_lines,
     "npz pieces": _npz_pieces,
     "npz edges": _npz_edges,
     "graphml": lambda: _xml("graphml"),
@@ -378,8 +404,8 @@ def outcome(folder: Path, files: dict[str, bytes], text: list[str]) -> str:
         tables = read_tables(edges, nodes, label="topic" if nodes else None, text=text)
     except UsageError as error:
         said = str(error)
+        assert all(line.endswith((".", "?", ":")) for line in said.splitlines())
         assert said.strip()
-        assert "\n" not in said
         return said
     assert tables.labels.size == tables.graph.n == len(tables.graph.names or ())
     return ""

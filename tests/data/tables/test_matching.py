@@ -10,9 +10,7 @@ import pytest
 import scipy.sparse as sp
 from pyarrow import parquet
 
-from kryograph.data.tables.matching import ColumnRequest
 from kryograph.data.tables.roles import plain
-from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
 from tests.data.tables.examples import EDGES, NODES, pairs, read, read_people, sentence
 
@@ -31,7 +29,12 @@ def test_what_all_these_files_were_before_they_were_broken(tmp_path: Path) -> No
             r"edges.csv, line 5, column 'target': there is no node 'zz' in .*nodes.csv "
             r"\(2 more edges like this\)",
         ),
-        (EDGES + "q,a,1\n", r"line 5, column 'source': there is no node 'q' in [^(]*nodes.csv\.$"),
+        (
+            EDGES + "q,a,1\n",
+            r"line 5, column 'source': there is no node 'q' in [^(]*nodes.csv\. Add --absent-nodes "
+            r"add to read them as nodes without attributes, or --absent-nodes drop to leave the "
+            r"edges out\.$",
+        ),
         (EDGES + ",a,1\n", r"edges.csv, line 5, column 'source': the id of a node is empty"),
         (
             EDGES + "a,b\n",
@@ -48,12 +51,12 @@ def test_what_all_these_files_were_before_they_were_broken(tmp_path: Path) -> No
         (EDGES + "a,b,1e300\n", r"line 5, column 'weight': '1e300' is too large"),
         (
             EDGES + "a,b,-1\n",
-            r"line 5, column 'weight': the weight -1 is not positive.*--ignore weight",
+            r"line 5, column 'weight': the weight -1 is not positive.*--weight none",
         ),
-        (EDGES + "a,b,0\n", r"line 5, column 'weight': the weight 0 is not positive"),
+        (EDGES + "a,b,-2\na,b,-2\n", r"line 5, .*the weight -2 is .* \(1 more cell like this\)"),
         (EDGES + "a,b,\n", r"line 5, column 'weight': the weight is empty"),
-        ("\n\n" + EDGES + '"a\n",b,0\n', r"line 7, column 'weight': the weight 0 is not positive"),
-        ("# one\n# two\n" + EDGES + "a,b,0\n", r"line 7, column 'weight'"),
+        ("\n\n" + EDGES + '"a\n",b,-2\n', r"line 7, column 'weight': the weight -2 is not"),
+        ("# one\n# two\n" + EDGES + "a,b,-2\n", r"line 7, column 'weight'"),
         ("source\na\n", r"edges.csv has 1 column; edges need two"),
         ("", r"edges.csv is empty\.$"),
         ("\n \n\n", r"edges.csv is empty: .*blank"),
@@ -131,10 +134,5 @@ def test_without_edges_every_node_stands_alone(tmp_path: Path) -> None:
     assert "There are no edges: every node stands alone." in tables.notes
 
 
-def test_options_are_checked_before_files_are_read(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="must be in a table of nodes, and there is none"):
-        read(tmp_path, "a,b\n", None, label="topic")
-    asked = ColumnRequest(None, "y", ["t"], ["i"], None)
-    assert asked.not_ids == {"y", "t", "i"}
-    assert asked.required == [("y", " of labels"), ("t", " of text")]
+def test_names_of_columns_are_reduced() -> None:
     assert plain("From_Node Id") == "fromnodeid"

@@ -9,6 +9,7 @@ from kryograph.data.tables import Tables, read_tables
 from kryograph.data.tables.networkx_files import is_edge_list, read_edge_list
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
+from tests.data.tables.examples import block
 
 
 def example() -> nx.Graph:
@@ -32,9 +33,9 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> Tables:
 def test_a_file_brings_everything_with_it(tables: Tables) -> None:
     assert tables.graph.names == ("ann", "bob", "cem")
     assert tables.graph.adjacency.toarray().tolist() == [[0, 2, 0], [2, 0, 1], [0, 1, 0]]
-    assert tables.columns.to_json()["numbers"] == ["age"]
-    assert tables.columns.to_json()["means"] == [pytest.approx(40.1666667)]
-    assert tables.columns.to_json()["categories"] == [["colour", ["blue", "red"]]]
+    assert block(tables.columns, "numbers")["names"] == ["age"]
+    assert block(tables.columns, "numbers")["means"] == [pytest.approx(40.1666667)]
+    assert block(tables.columns, "categories")["values"] == [["colour", ["blue", "red"]]]
     assert tables.labels.tolist() == [0, UNKNOWN, 1]
 
 
@@ -63,7 +64,7 @@ def test_lists_of_edges_as_networkx_writes_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("a b {'weight': 0}\n", r"line 1, column 'weight': the weight 0 is not positive"),
+        ("a b {'weight': -1}\n", r"line 1, column 'weight': the weight -1 is not positive"),
         ("a b {}\n\nc\n", r"line 3, column 1: an edge has two ends"),
         ("a b {}\nb c {'weight'\n", r"line 2, column 3: .* is not a dictionary"),
         ("a b {}\nb c __import__('os')\n", r"line 2, column 3: .* is not a dictionary"),
@@ -125,7 +126,9 @@ def test_bad_values_in_graphml_are_found_at_their_node(tmp_path: Path) -> None:
     graph = example()
     graph.edges["ann", "bob"]["weight"] = -2.0
     nx.write_graphml(graph, path)
-    with pytest.raises(UsageError, match=r"edge 'ann' – 'bob', column 'weight': '-2.0' is not a p"):
+    with pytest.raises(
+        UsageError, match=r"edge 'ann' – 'bob', column 'weight': '-2.0' is not a number"
+    ):
         read_tables(path, None, label="topic")
     nx.write_graphml(example(), path)
     with pytest.raises(UsageError, match=r"no column 'topics' of labels: did you mean 'topic'"):

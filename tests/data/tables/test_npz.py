@@ -13,6 +13,7 @@ from kryograph.data.tables import npz, read_tables
 from kryograph.data.tables.sheet import RawGraph
 from kryograph.errors import UsageError
 from kryograph.graph import UNKNOWN
+from tests.data.tables.examples import block
 
 ADJACENCY = sp.csr_array(np.array([[0, 2.0, 0], [2.0, 0, 1], [0, 0, 0]]))
 ATTRIBUTES = sp.csr_array(np.array([[1.0, 0], [0, 3], [0, 0]]))
@@ -65,7 +66,7 @@ def test_the_form_of_csr_pieces(tmp_path: Path) -> None:
     assert tables.graph.names == ("0", "1", "2")
     assert tables.labels.tolist() == [1, 0, UNKNOWN]
     assert tables.classes == ("0", "1")
-    assert tables.columns.to_json()["numbers"] == ["0", "1"]
+    assert block(tables.columns, "numbers")["names"] == ["0", "1"]
     assert isinstance(npz.read_npz(tmp_path / "graph.npz"), RawGraph)
 
 
@@ -79,9 +80,13 @@ def test_a_dense_matrix_of_attributes_gives_the_same(tmp_path: Path) -> None:
 def test_the_form_of_listed_edges(tmp_path: Path) -> None:
     tables = read_tables(saved(tmp_path, listed()), None, label=None)
     assert tables.graph.edges == 2
-    assert tables.labels.tolist() == [0, 1, 1]
-    assert tables.columns.to_json()["means"] == [3.0, pytest.approx(8 / 3)]
-    assert any("masks" in note and "all its labels were kept" in note for note in tables.notes)
+    assert tables.labels.tolist() == [0, UNKNOWN, UNKNOWN]
+    assert tables.classes == ("0",)
+    assert block(tables.columns, "numbers")["means"] == [3.0, pytest.approx(8 / 3)]
+    assert any("labels of its other nodes were not read" in note for note in tables.notes)
+    whole = read_tables(tmp_path / "graph.npz", as_dataset=True)
+    assert whole.labels.tolist() == [0, 1, 1]
+    assert whole.masks is not None
     turned = read_tables(
         saved(tmp_path, listed(edges=np.array([[0, 1, 1], [1, 2, 0]]))), None, label=None
     )
@@ -92,7 +97,7 @@ def test_the_names_of_pyg_give_the_same(tmp_path: Path) -> None:
     first = read_tables(saved(tmp_path, listed()), None, label=None)
     again = read_tables(saved(tmp_path, pyg()), None, label="y")
     assert again.graph.fingerprint == first.graph.fingerprint
-    assert again.labels.tolist() == [0, 1, 1]
+    assert again.labels.tolist() == [0, UNKNOWN, UNKNOWN]
     turned = read_tables(saved(tmp_path, pyg(edge_index=pyg()["edge_index"].T)), None, label=None)
     assert turned.graph.fingerprint == first.graph.fingerprint
 
@@ -182,7 +187,7 @@ def test_pickles_are_never_read(tmp_path: Path) -> None:
         (pieces(adj_indptr=np.array([0, 3, 1, 3])), "does not delimit 3 rows"),
         (pieces(adj_indices=np.array([1, 0, 7])), "'adj_indices': a column lies outside 0 to 2"),
         (pieces(adj_indices=np.array([1, 0])), "there are 2 columns and 3 values for 3 cells"),
-        (pieces(adj_data=np.array([1, -1.0, 1])), "'adj_data': entry 1 is -1; weights must be pos"),
+        (pieces(adj_data=np.array([1, -1.0, 1])), "'adj_data': entry 1 is -1; weights must not be"),
         (pieces(adj_data=np.array([1, np.nan, 1])), r"'adj_data': entry \[1\] is nan"),
         (pieces(attr_matrix=np.ones((4, 2))), "there are 3 nodes, but 4 rows of features"),
         (pieces(attr_shape=np.array([3, 10**9])), "1,000,000,000 features are more than"),

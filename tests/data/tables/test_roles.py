@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.data.tables.examples import (
+    block,
     pairs,
     read,
 )
@@ -77,7 +78,8 @@ def test_an_edge_that_could_be_a_header_is_one_only_if_it_cannot_be_data(tmp_pat
 def test_weights(tmp_path: Path, edges: str, weight: float) -> None:
     tables = read(tmp_path, edges, None)
     assert tables.graph.adjacency[0, 1] == weight
-    assert any("weights" in note for note in tables.notes) == (weight != 1)
+    uses = {line.use for line in tables.plan.lines}
+    assert ("weight" in uses) == (weight != 1)
 
 
 def test_a_column_that_is_no_weight_can_be_ignored(tmp_path: Path) -> None:
@@ -89,13 +91,13 @@ def test_without_a_header_columns_are_numbered(tmp_path: Path) -> None:
     tables = read(tmp_path, "2,3\n3,4\n", "2,5,x\n3,6,\n4,3,y\n", label="3")
     assert tables.graph.names == ("2", "3", "4")
     assert tables.classes == ("x", "y")
-    assert tables.columns.to_json()["numbers"] == ["2"]
+    assert block(tables.columns, "numbers")["names"] == ["2"]
 
 
 def test_a_counting_column_without_a_name_is_no_feature(tmp_path: Path) -> None:
     tables = read(tmp_path, None, ",id,x\n0,a,5\n1,b,7\n")
-    assert tables.columns.to_json()["numbers"] == ["x"]
-    assert tables.columns.ignored == ("column 1",)
+    assert block(tables.columns, "numbers")["names"] == ["x"]
+    assert tables.columns.unused == ("column 1",)
 
 
 def test_a_second_column_of_ids_is_no_feature(tmp_path: Path) -> None:
@@ -103,8 +105,8 @@ def test_a_second_column_of_ids_is_no_feature(tmp_path: Path) -> None:
     tables = read(tmp_path, "a,b\n", nodes)
     assert tables.graph.names == ("a", "b")
     assert tables.columns.used == ("x",)
-    assert "The column 'id' only names the nodes and was ignored." in tables.notes
+    assert "nodes.csv  id -> not used (it only names the rows)" in str(tables.plan)
     again = read(tmp_path, "a,b\n", nodes, columns=tables.columns)
     assert again.graph.fingerprint == tables.graph.fingerprint
-    repeated = read(tmp_path, "a,b\n", "key,name,x\na,Kim,5\nb,Kim,6\n")
+    repeated = read(tmp_path, "a,b\n", "key,name,x\na,Kim,5\nb,Kim,6\nc,Lee,7\n")
     assert repeated.columns.used == ("x", "name")

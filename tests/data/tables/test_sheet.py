@@ -26,12 +26,12 @@ from tests.data.tables.examples import (
         (
             NODES + "e,old,red,x,y\n" + "".join(f"{i},{i},red,,\n" for i in range(50)),
             {},
-            r"nodes.csv, line 6, column 'age': 'old' is not a number; leave the cell empty",
+            r"nodes.csv, line 6, column 'age': 'old' is not a number; if .* say --missing old",
         ),
         (
-            NODES + "e,NaN,red,x,y\n",
+            NODES + "e,nan,red,x,y\nf,nan,red,x,y\n",
             {},
-            r"nodes.csv, line 6, column 'age': 'NaN' is not a finite number",
+            r"nodes.csv, line 6, column 'age': 'nan' is not a finite number.*1 more cell like",
         ),
         (NODES + "e,inf,red,x,y\n", {}, r"line 6, column 'age': 'inf' is not a finite"),
         (NODES + "e,1e999,red,x,y\n", {}, r"line 6, column 'age': '1e999' is not a finite"),
@@ -44,18 +44,18 @@ from tests.data.tables.examples import (
         (
             NODES,
             {"text": ["titel"]},
-            r"nodes.csv has no column 'titel' of text: did you mean 'title'",
+            r"nodes.csv has no column 'titel' for --text: did you mean 'title'",
         ),
         (
             NODES,
             {"ignore": ["agee"]},
-            r"nodes.csv has no column 'agee' to ignore: did you mean 'age'",
+            r"nodes.csv has no column 'agee' for --ignore: did you mean 'age'",
         ),
         (NODES, {"id": "ids"}, r"nodes.csv has no column 'ids' of ids: did you mean 'id'"),
         ("a,x\nb,y\n", {"label": "Y", "text": []}, r"has no column 'Y' of labels"),
         ("who,topic\na,x\n", {"label": "Topic", "text": []}, r"did you mean 'topic'"),
-        (NODES, {"id": "topic"}, r"'topic' cannot be the labels and something else"),
-        (NODES, {"label": "title"}, r"'title' cannot be the labels and something else"),
+        (NODES, {"id": "topic"}, r"'topic' cannot be the labels and the ids of the nodes"),
+        (NODES, {"label": "title"}, r"'title' cannot be the labels and a column of the kind text"),
         (NODES, {"text": ["empty"]}, r"no column 'empty'"),
         (
             NODES.replace("one two", "").replace("two three", "").replace("four", ""),
@@ -64,7 +64,7 @@ from tests.data.tables.examples import (
         ),
         (
             "id,kind\n" + "".join(f"n{i},x{i}\n" for i in range(60)),
-            {"label": None, "text": []},
+            {"label": None, "text": [], "category": ["kind"]},
             r"column 'kind': it has more than 50 different values.*--text kind.*--ignore kind",
         ),
         (

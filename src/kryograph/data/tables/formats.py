@@ -1,4 +1,4 @@
-"""File formats: the registry of readers by file name ending, the bytes of a file, and Parquet.
+"""File formats: the registry of readers by file name ending, and the bytes of a file.
 
 A format is found by the last ending of the file's name (before ".gz"). An ending that is not
 registered here may be that of a plug-in; a file with any other ending is read as a table of text.
@@ -13,13 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyarrow import parquet
-
-from kryograph.data.tables.sheet import RawGraph, Sheet, is_text, repeated
+from kryograph.data.tables.sheet import RawGraph, Sheet
 from kryograph.errors import UsageError
 from kryograph.registry import Registry
-from kryograph.text import quoted_list
 
 if TYPE_CHECKING:
     from kryograph.data.tables.delimited import CsvTable
@@ -62,11 +58,11 @@ _GZIP = b"\x1f\x8b"
 def format_of(path: Path) -> FileFormat:
     """Find the format of a file; a file that cannot be opened or that no reader knows is an error.
 
-    Parquet is recognised by its first bytes, whatever the file's name is.
+    Parquet and Arrow files are recognised by their first bytes, whatever the file's name is.
     """
     start = _start(path)
     endings = path.name.lower().removesuffix(".gz").split(".")[1:] or [TEXT]
-    ending = "parquet" if start.startswith(b"PAR1") else endings[-1]
+    ending = {b"PAR1": "parquet", b"ARRO": "arrow"}.get(start, endings[-1])
     format = FILE_FORMATS.get(ending)
     if ending in FILE_FORMATS.failures:
         raise UsageError(f"{path} cannot be read. {FILE_FORMATS.failures[ending]}")
@@ -153,40 +149,3 @@ def encoding_fault(data: bytes, path: Path) -> UsageError | None:
             return None
     line, start = data.count(b"\n", 0, at) + 1, data.rfind(b"\n", 0, at) + 1
     return UsageError(f"{path}, line {line}, byte {at - start + 1}: {what}.")
-
-
-def read_parquet(path: Path) -> Sheet:
-    """Read all columns of a Parquet file.
-
-    The nameless index that pandas writes is called "column 1" and so on. Values that contradict
-    their type, such as text that is not UTF-8, count as damage.
-    """
-    data = contents(path)
-    if not (data.startswith(b"PAR1") and data.endswith(b"PAR1")):
-        raise UsageError(f"{path} is cut off or not Parquet: it must start and end with 'PAR1'.")
-    try:
-        table = parquet.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-        table.validate(full=True)
-        names = [
-            f"column {at + 1}" if not name or name.startswith("__index_level_") else name
-            for at, name in enumerate(table.column_names)
-        ]
-    except Exception as error:  # damage shows in many ways: Arrow's errors, OSError, MemoryError
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{path} is damaged or not Parquet ({reason}).") from error
-    if table.num_rows == 0 or not names:
-        raise UsageError(f"{path} has a header but no rows.")
-    twice = repeated(names)
-    if twice:
-        raise UsageError(f"{path} has the column {quoted_list(twice[:1])} more than once.")
-    columns = {
-        name: column.cast(column.type.value_type)
-        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type)
-        else column
-        for name, column in zip(names, table.columns, strict=True)
-    }
-    return Sheet(path, columns, table.num_rows, lambda row: f"row {row + 1}")
-
-
-for _ending in ("parquet", "pq"):
-    FILE_FORMATS.add(_ending, FileFormat("Parquet", read_parquet))

@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from kryograph.data.tables.formats import FILE_FORMATS, FileFormat, contents, text_contents
 from kryograph.data.tables.sheet import LARGEST_WHOLE, RawGraph, Sheet, text_column
@@ -52,8 +53,8 @@ for _title in ("GraphML", "GEXF"):
     FILE_FORMATS.add(_title.lower(), FileFormat(_title, partial(read_xml, _title), whole=True))
 
 
-def from_networkx_graph(graph: Any, path: Path) -> RawGraph:
-    """Convert a networkx graph that was read from `path`; attributes of nodes become columns."""
+def from_networkx_graph(graph: Any, path: Path | str) -> RawGraph:
+    """Convert a networkx graph that was read from `path`; attributes become columns."""
     nodes = list(graph.nodes)
     ids = tuple(str(node).strip() for node in nodes)
     if not ids:
@@ -69,38 +70,70 @@ def from_networkx_graph(graph: Any, path: Path) -> RawGraph:
     weights = None
     if any("weight" in data for _, _, data in edges):
         weights = np.array([_weight(u, v, data, path) for u, v, data in edges])
-    sheet = Sheet(path, _attributes(graph), len(ids), lambda row: f"node {quoted(ids[row])}")
-    return RawGraph(ids, pairs.T, weights, sheet)
+    cells, unread = _attributes([(str(node), data) for node, data in graph.nodes(data=True)])
+    sheet = Sheet(path, cells, len(ids), lambda row: f"node {quoted(ids[row])}")
+    others = [(None, {k: v for k, v in data.items() if k != "weight"}) for _, _, data in edges]
+    edge_cells, edge_unread = _attributes(others)
+    edge_sheet = None
+    if edge_cells:
+
+        def edge_place(row: int) -> str:
+            return f"edge {quoted(edges[row][0])} – {quoted(edges[row][1])}"
+
+        edge_sheet = Sheet(path, edge_cells, len(edges), edge_place)
+    left_out = dict.fromkeys((*unread, *edge_unread), "it is no number, text, date or vector")
+    return RawGraph(ids, pairs.T, weights, sheet, edges=edge_sheet, unread=left_out)
 
 
-def _weight(u: object, v: object, data: Mapping[str, Any], path: Path) -> float:
+def _weight(u: object, v: object, data: Mapping[str, Any], path: Path | str) -> float:
     value = data.get("weight", 1.0)
     try:
         weight = float(value)
     except (TypeError, ValueError):
         weight = float("nan")
-    if not 1 / LARGEST_WHOLE <= weight <= LARGEST_WHOLE:
+    if not 0 <= weight <= LARGEST_WHOLE:
         raise UsageError(
             f"{path}, edge {quoted(u)} – {quoted(v)}, column 'weight': {quoted(value)} is not a "
-            "positive number."
+            "number of 0 or more."
         )
     return weight
 
 
-def _attributes(graph: Any) -> dict[str, Any]:
-    """Attributes of the nodes as columns of text; the cell of a node that lacks one is empty.
+def _attributes(
+    records: Sequence[tuple[str | None, Mapping[str, Any]]],
+) -> tuple[dict[str, Any], list[str]]:
+    """Attributes of nodes or edges as columns; the cell of one that lacks an attribute is empty.
 
     What GEXF adds to each node (its label, its position in a drawing) is left out, except a label
-    that differs from the id.
+    that differs from the id. Lists of numbers are vectors; truth values stay so. Also returns the
+    names of the attributes that are left out.
     """
-    cells: dict[str, list[str]] = {}
-    for row, (node, data) in enumerate(graph.nodes(data=True)):
+    values: dict[str, list[Any]] = {}
+    unread: dict[str, None] = {}
+    for row, (node, data) in enumerate(records):
         for name, value in data.items():
-            if isinstance(value, (dict, list)) or (name == "label" and str(value) == str(node)):
+            if name == "label" and str(value) == node:
                 continue
-            column = cells.setdefault(str(name), [""] * len(graph))
-            column[row] = "" if value is None else str(value).encode(errors="replace").decode()
-    return {name: text_column(column) for name, column in cells.items()}
+            if isinstance(value, dict) or (isinstance(value, list) and not _is_vector(value)):
+                unread[str(name)] = None
+                continue
+            values.setdefault(str(name), [None] * len(records))[row] = value
+    return {name: _column(cells) for name, cells in values.items()}, list(unread)
+
+
+def _is_vector(value: list[Any]) -> bool:
+    return len(value) > 0 and all(isinstance(number, int | float) for number in value)
+
+
+def _column(cells: list[Any]) -> Any:
+    """Build a column of truth values or vectors if all cells are such, else of text."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds == {bool}:
+        return pa.chunked_array([pa.array(cells)])
+    if kinds == {list}:
+        return pa.chunked_array([pa.array(cells, type=pa.list_(pa.float64()))])
+    spelled = ("" if cell is None else str(cell).encode(errors="replace") for cell in cells)
+    return text_column([cell.decode() if isinstance(cell, bytes) else cell for cell in spelled])
 
 
 def is_edge_list(path: Path) -> bool:
@@ -112,29 +145,33 @@ def is_edge_list(path: Path) -> bool:
 
 def read_edge_list(path: Path) -> Sheet:
     """Read a list of edges: two nodes on each line, then the attributes of the edge in braces."""
-    rows: list[tuple[int, str, str, str]] = []
+    lines, ends, records = [], [], list[tuple[None, Mapping[str, Any]]]()
     for at, line in enumerate(text_contents(path).decode("utf-8-sig").splitlines()):
         cells = line.split("#", 1)[0].split(None, 2)
         if len(cells) == 1:
             raise UsageError(f"{path}, line {at + 1}, column 1: an edge has two ends.")
         if cells:
+            lines.append(at + 1)
+            ends.append(cells[:2])
             attributes = cells[2].strip() if len(cells) > 2 else "{}"
-            rows.append((at + 1, cells[0], cells[1], _edge_weight(attributes, path, at + 1)))
-    lines, sources, targets, weights = zip(*rows, strict=True)
-    columns = {"source": sources, "target": targets}
-    if set(weights) != {"1"}:
-        columns["weight"] = weights
-    arrays = {name: text_column(cells) for name, cells in columns.items()}
-    return Sheet(path, arrays, len(rows), lambda row: f"line {lines[row]}")
+            records.append((None, _edge_attributes(attributes, path, at + 1)))
+    columns, _ = _attributes(records)
+    if "weight" in columns:  # an edge without a weight has the weight 1
+        weights = [str(record.get("weight", 1)) for _, record in records]
+        columns["weight"] = text_column(weights)
+    for at, name in enumerate(("target", "source")):
+        columns = {name: text_column([pair[1 - at] for pair in ends]), **columns}
+    return Sheet(path, columns, len(lines), lambda row: f"line {lines[row]}")
 
 
-def _edge_weight(attributes: str, path: Path, line: int) -> str:
-    """Return the weight of an edge as it is written; "1" if the attributes have none."""
+def _edge_attributes(attributes: str, path: Path, line: int) -> dict[str, Any]:
+    """Read the attributes of an edge, which are written as a dictionary of Python."""
     simple = _WEIGHT.fullmatch(attributes)
     if simple:
-        return simple[1] or "1"
+        return {"weight": simple[1]} if simple[1] else {}
     try:
-        return str(ast.literal_eval(attributes).get("weight", 1))
+        value = ast.literal_eval(attributes)
+        return {str(name): cell for name, cell in value.items()}
     except Exception as error:  # Python's parser raises all kinds of errors
         raise UsageError(
             f"{path}, line {line}, column 3: {quoted(attributes)} is not a dictionary of Python."

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from kryograph.data.tables.sheet import Floats, Mask, Sheet
+from kryograph.data.tables.edge_features import EdgeAttributes
+from kryograph.data.tables.sheet import Floats, Mask, NumberColumn, Sheet
 from kryograph.errors import UsageError
 from kryograph.features import bag_columns
-from kryograph.text import OnProgress, plural, quoted
+from kryograph.text import OnProgress, quoted
+
+Cells = TypeVar("Cells")
 
 FEW_CATEGORIES = 50
 CATEGORY_SHARE = 0.1
@@ -28,34 +32,32 @@ class NodeTable:
 
     sheet: Sheet
     ids: Sequence[str]
+    kinds: Mapping[str, str]
+    """Kind of each column to learn from, in the order of the features: "number", "boolean",
+    "category", "date", "text" or "vector". Empty if a recipe names the columns."""
+    edges: EdgeAttributes | None
+    """Attributes of the edges; None if there are none."""
     progress: OnProgress
-    text: tuple[str, ...] = ()
-    """Columns that are read as text."""
-    others: tuple[str, ...] = ()
-    """Columns whose kind is to be recognised."""
     notes: list[str] = field(default_factory=list)
     """Sentences on what was done; they are added here."""
 
-    @cached_property
-    def categorical(self) -> dict[str, tuple[str, ...]]:
-        """Columns of `others` that do not hold numbers, with their categories."""
-        values = {}
-        for at, name in enumerate(self.others):
-            if at % 50 == 0:
-                self.progress("features", at / len(self.others))
-            if self.sheet.numbers(name) is None:
-                values[name] = categories(self.sheet, name)
-        return values
+    _parsed: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
-    def numeric(self) -> tuple[str, ...]:
-        """Columns of `others` that hold numbers."""
-        return tuple(name for name in self.others if name not in self.categorical)
+    def parsed(self, name: str, parse: Callable[[Sheet, str], Cells]) -> Cells:
+        """Parse a column, or return what was parsed before; it must not be changed."""
+        if name not in self._parsed:
+            self._parsed[name] = parse(self.sheet, name)
+        cells: Cells = self._parsed[name]
+        return cells
+
+    def of_kind(self, kind: str) -> tuple[str, ...]:
+        """Names of the columns of one kind."""
+        return tuple(name for name, some in self.kinds.items() if some == kind)
 
     @cached_property
     def bag_of_words(self) -> Mask:
-        """Marks the columns of `numeric` that are counts."""
-        return bag_columns(self.numbers(self.numeric))
+        """Marks the columns of numbers that are counts of words."""
+        return bag_columns(self.numbers(self.of_kind("number")))
 
     def numbers(self, names: Sequence[str]) -> sp.csc_array:
         """Read columns of numbers: N × k, sparse, NaN where a cell is empty."""
@@ -66,28 +68,15 @@ class NodeTable:
             column = self.sheet.numbers(name, required=True)
             assert column is not None
             columns.append(column)
-        indptr = np.cumsum([0, *(column.rows.size for column in columns)])
-        rows = np.concatenate([np.empty(0, np.int32), *(column.rows for column in columns)])
-        values = np.concatenate([np.empty(0), *(column.values for column in columns)])
-        return sp.csc_array((values, rows, indptr), shape=(self.sheet.rows, len(names)))
+        return stack_numbers(columns, self.sheet.rows)
 
-    def filled_numbers(self, names: Sequence[str], means: Sequence[float]) -> sp.csc_array:
-        """Read columns of numbers with the means in the empty cells, and add a note on that."""
-        cells = self.numbers(names)
-        empty = np.isnan(cells.data)
-        column = np.repeat(np.arange(len(names)), np.diff(cells.indptr))[empty]
-        cells.data[empty] = np.array(means)[column]
-        at, counts = np.unique(column, return_counts=True)
-        if at.size > 5:
-            count = f"{column.size:,} empty cells in {at.size:,} columns"
-            self.notes.append(f"{count} filled with the column's mean.")
-        else:
-            self.notes += [
-                f"{plural(count, 'empty cell')} in column {quoted(names[number])} filled with its "
-                "mean."
-                for number, count in zip(at, counts, strict=True)
-            ]
-        return cells
+
+def stack_numbers(columns: Sequence[NumberColumn], rows: int) -> sp.csc_array:
+    """Put columns of numbers side by side: N × k, sparse, NaN where a cell is empty."""
+    indptr = np.cumsum([0, *(column.rows.size for column in columns)])
+    at = np.concatenate([np.empty(0, np.int32), *(column.rows for column in columns)])
+    values = np.concatenate([np.empty(0), *(column.values for column in columns)])
+    return sp.csc_array((values, at, indptr), shape=(rows, len(columns)))
 
 
 def column_statistics(cells: sp.csc_array) -> tuple[Floats, Floats]:
@@ -138,10 +127,3 @@ def categories(sheet: Sheet, name: str) -> tuple[str, ...]:
             f"--ignore {name}."
         )
     return values
-
-
-def refuse_many_categories(sheet: Sheet, taken: Collection[str | None]) -> None:
-    """Raise an error if a column that is not `taken` has too many categories."""
-    for name in sheet.names:
-        if name not in taken and sheet.numbers(name) is None:
-            categories(sheet, name)

@@ -28,6 +28,7 @@ from kryograph.data.tables.formats import FILE_FORMATS, FileFormat
 from kryograph.data.tables.sheet import (
     LARGEST_WHOLE,
     Floats,
+    Mask,
     NumberColumn,
     RawGraph,
     Sheet,
@@ -65,6 +66,8 @@ class ArrayGraph:
     classes: tuple[str, ...]
     """Names of the classes; () if the file has none that can be read."""
     masks: SplitMasks | None
+    known: Mask | None
+    """N; the training nodes of the first split, None if the file has no mask of them."""
     notes: tuple[str, ...]
 
 
@@ -73,10 +76,7 @@ def read_npz(path: Path) -> RawGraph:
     arrays = read_arrays(path)
     columns: dict[str, Any] = {}
     if arrays.features is not None:
-        cells = sp.csc_array(arrays.features)
-        rows = cells.indices.astype(np.int32)
-        for at, (start, end) in enumerate(itertools.pairwise(cells.indptr)):
-            columns[str(at)] = NumberColumn(arrays.n, rows[start:end], cells.data[start:end])
+        columns = feature_columns(arrays.features)
     if arrays.labels is not None:
         name_of = arrays.classes.__getitem__ if arrays.classes else str
         names = [name_of(label) if label >= 0 else "" for label in arrays.labels.tolist()]
@@ -88,8 +88,19 @@ def read_npz(path: Path) -> RawGraph:
         sheet=Sheet(path, columns, arrays.n, lambda row: f"node {row}"),
         label=None if arrays.labels is None else arrays.label_name,
         masks=arrays.masks,
+        known=arrays.known,
         notes=arrays.notes,
     )
+
+
+def feature_columns(features: Features) -> dict[str, Any]:
+    """Divide a matrix of features into columns called "0", "1" and so on."""
+    cells = sp.csc_array(features)
+    rows = cells.indices.astype(np.int32)
+    return {
+        str(at): NumberColumn(cells.shape[0], rows[start:end], cells.data[start:end])
+        for at, (start, end) in enumerate(itertools.pairwise(cells.indptr))
+    }
 
 
 FILE_FORMATS.add("npz", FileFormat("NumPy arrays", read_npz, whole=True))
@@ -199,9 +210,9 @@ class _Archive:
         weights = self.real(name).reshape(-1)
         what = f"there are {count:,} edges, but {weights.size:,} weights"
         self.check(weights.size == count, name, what)
-        bad = np.flatnonzero(weights <= 0)
+        bad = np.flatnonzero(weights < 0)
         if bad.size:
-            what = f"entry {bad[0]} is {weights[bad[0]]:g}; weights must be positive"
+            what = f"entry {bad[0]} is {weights[bad[0]]:g}; weights must not be negative"
             raise self.fault(name, what)
         return weights
 
@@ -304,8 +315,9 @@ def _graph(
             classes = tuple(str(value).strip() for value in archive[name].ravel().tolist())
     if labels is not None and labels.max(initial=0) >= len(classes):
         classes = ()
-    masks = _masks(archive, n)
-    return ArrayGraph(n, pairs, weights, features, labels, label_name, classes, masks, tuple(notes))
+    masks, known = _masks(archive, n), _training_nodes(archive, n)
+    fixed = (labels, label_name, classes, masks, known, tuple(notes))
+    return ArrayGraph(n, pairs, weights, features, *fixed)
 
 
 def _dense(archive: _Archive, name: str, n: int | None) -> Floats:
@@ -347,10 +359,7 @@ def _masks(archive: _Archive, n: int) -> SplitMasks | None:
         name = next((name for name in names if name in archive.members), None)
         if name is None:
             return None
-        array = archive[name]
-        what = f"it must hold truth values, not {array.dtype}"
-        archive.check(array.dtype.kind in "biu", name, what)
-        masks[name] = np.atleast_2d(array.T if name in MASK_NAMES[0] else array) != 0
+        masks[name] = _mask(archive, name)
     count = max(map(len, masks.values()))
     for name, mask in masks.items():
         shape = archive.members[name].shape
@@ -358,3 +367,23 @@ def _masks(archive: _Archive, n: int) -> SplitMasks | None:
         archive.check(mask.shape in ((count, n), (1, n)), name, what)
     train, validation, test = (np.broadcast_to(mask, (count, n)) for mask in masks.values())
     return train, validation, test
+
+
+def _training_nodes(archive: _Archive, n: int) -> Mask | None:
+    """Read the training nodes of the first split, N; None if there is no mask of them."""
+    name = next((names[0] for names in MASK_NAMES if names[0] in archive.members), None)
+    if name is None:
+        return None
+    mask = _mask(archive, name)
+    what = f"its shape is {archive.members[name].shape}, but there are {n:,} nodes"
+    archive.check(mask.ndim == 2 and mask.shape[1] == n and len(mask) > 0, name, what)
+    first: Mask = mask[0]
+    return first
+
+
+def _mask(archive: _Archive, name: str) -> Mask:
+    """Read a mask with a row for each split."""
+    array = archive[name]
+    what = f"it must hold truth values, not {array.dtype}"
+    archive.check(array.dtype.kind in "biu", name, what)
+    return np.asarray(np.atleast_2d(array.T if name in MASK_NAMES[0] else array) != 0)

@@ -1,4 +1,4 @@
-"""Roles of columns, recognised by their names and contents, and headers.
+"""Names of columns that say what they hold, and headers of tables of text.
 
 The first row is a header if it cannot be data: it has a well-known name (source, target, id …) or
 the name of a column that the user names, or words above columns of numbers, or ids that no other
@@ -7,43 +7,45 @@ table has.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kryograph.data.tables.delimited import CsvTable
 from kryograph.data.tables.sheet import Sheet
-from kryograph.errors import UsageError
-from kryograph.text import plural
 
 SOURCE = (
     *("source", "src", "from", "sourceid", "fromid", "sourcenode", "fromnode", "fromnodeid"),
     *("start", "u", "node1", "id1", "nodea", "citing", "subject", "tail"),
+    *("payer", "sender", "follower", "caller"),
 )
 TARGET = (
     *("target", "tgt", "dst", "dest", "destination", "to", "targetid", "toid", "targetnode"),
     *("tonode", "tonodeid", "end", "v", "node2", "id2", "nodeb", "cited", "object", "head"),
+    *("payee", "receiver", "recipient", "followee", "followed", "callee"),
 )
 WEIGHT = ("weight", "weights", "edgeweight", "w", "strength")
 ID = ("id", "nodeid", "node", "nodes", "key", "index", "nodename", "name", "vertex", "paperid")
 LABEL = ("label", "labels", "class", "y", "target")
 NODE_NAMES = (*ID, "label", "class", "title", "text")
 
+END_WORDS = (
+    *(("from", "to"), ("source", "target"), ("src", "dst"), ("source", "destination")),
+    *(("src", "dest"), ("src", "tgt"), ("src", "target"), ("payer", "payee")),
+    *(("sender", "receiver"), ("sender", "recipient"), ("buyer", "seller")),
+    *(("follower", "followee"), ("follower", "followed"), ("citing", "cited")),
+    *(("parent", "child"), ("caller", "callee"), ("start", "end"), ("origin", "destination")),
+    *(("left", "right"), ("1", "2"), ("a", "b")),
+)
+"""Words in the names of a source and of its target, such as "src_id" and "dst_id"."""
+
 HEADER_SAMPLE_ROWS = 100
 """Number of rows that decide whether a column holds numbers."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
-
-
-class EdgeColumns(NamedTuple):
-    """Names of the columns of an edge table: its source and target, and its weight."""
-
-    ends: tuple[str, str]
-    weight: str | None
 
 
 def plain(name: str) -> str:
@@ -61,18 +63,55 @@ def by_name(names: Sequence[str], known: Collection[str]) -> str | None:
     return next((spelled[name] for name in known if name in spelled), None)
 
 
-def names_both_ends(names: Sequence[str]) -> bool:
-    """Whether two of the names are well-known ones for the source and the target of an edge."""
-    return None not in (by_name(names, SOURCE), by_name(names, TARGET))
+def words_of(name: str) -> tuple[str, ...]:
+    """Split the name of a column into lower-case words.
+
+    >>> words_of("fromAccount_ID")
+    ('from', 'account', 'id')
+    """
+    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name)
+    return tuple(re.findall(r"[a-z]+|[0-9]+", spaced.lower()))
 
 
-def edges_have_header(lines: CsvTable, ids: Collection[str] | None) -> bool:
-    """Whether an edge table has a header; `ids` are the cells of its first row that are nodes."""
+def ends_by_name(names: Sequence[str]) -> tuple[str, str] | None:
+    """Find the two ends of an edge by well-known names, alone or as a part of both names.
+
+    >>> ends_by_name(["tx_id", "to_account", "from_account"])
+    ('from_account', 'to_account')
+    """
+    source, target = by_name(names, SOURCE), by_name(names, TARGET)
+    if source is not None and target is not None:
+        return source, target
+    words = {name: words_of(name) for name in names}
+    for first, second in END_WORDS:
+        for name in names:
+            if first not in words[name] or len(words[name]) == 1:
+                continue
+            at = words[name].index(first)
+            partner = (*words[name][:at], second, *words[name][at + 1 :])
+            for other in names:
+                if words[other] == partner:
+                    return name, other
+    return None
+
+
+def is_id_name(name: str) -> bool:
+    """Whether the name of a column says that it holds ids, such as "key" or "user_id"."""
+    return plain(name) in ID or words_of(name)[-1:] in (("id",), ("key",), ("uuid",))
+
+
+def edges_have_header(lines: CsvTable, named: Collection[str], ids: Collection[str] | None) -> bool:
+    """Whether an edge table has a header.
+
+    `named` are the columns that the user names, `ids` the cells of its first row that are nodes.
+    """
     first = lines.first
-    named = names_both_ends(first)
+    if any(name in first and not _is_number(name) for name in named):
+        return True
+    both = ends_by_name(first)
     if len(first) < 2 or lines.rows == 1:
-        return named
-    if named:
+        return both is not None
+    if both is not None:
         return ids is None or not (first[0] in ids and first[1] in ids)
     if ids is not None and (first[0] in ids or first[1] in ids):
         return False
@@ -112,73 +151,8 @@ def _names_nodes(lines: CsvTable, edges: CsvTable) -> bool:
 def end_columns(lines: CsvTable) -> list[Any]:
     """Columns of an edge table that seem to hold the ends, with the first row."""
     columns = dict(zip(reversed(lines.first), reversed(lines.columns), strict=True))
-    named = [by_name(lines.first, SOURCE), by_name(lines.first, TARGET)]
-    return lines.columns[:2] if None in named else [columns[name] for name in named if name]
-
-
-def edge_columns(sheet: Sheet, ignore: Collection[str]) -> EdgeColumns:
-    """Find source, target and weight by their names; otherwise they are the first columns.
-
-    A third column with a name of its own, such as "year", is not a weight.
-    """
-    names = [name for name in sheet.names if name not in ignore]
-    if len(names) > 2 and is_row_number(sheet, names[0]):
-        names = names[1:]
-    if len(names) < 2:
-        raise UsageError(
-            f"{sheet.path} has {plural(len(names), 'column')}; edges need two, source and target "
-            "(separated by comma, tab or semicolon)."
-        )
-    source, target = by_name(names, SOURCE), by_name(names, TARGET)
-    if source is None or target is None:
-        source, target = names[:2]
-    weight = by_name(names, WEIGHT)
-    if weight in (source, target):
-        weight = None
-    others = [name for name in names if name not in (source, target)]
-    if weight is None and others and others[0].isdigit():
-        third = sheet.numbers(others[0])
-        if third is not None and third.missing.size < sheet.rows:
-            weight = others[0]
-    return EdgeColumns((source, target), weight)
-
-
-def id_column(sheet: Sheet, taken: Collection[str], ends: Any | None) -> str:
-    """Find the column of ids: one with a well-known name, or the first with unique values.
-
-    If there are edges, it must also hold the ends of the first ones (`ends`, an Arrow array).
-    """
-    names = [name for name in sheet.names if name not in taken]
-    if not names:
-        raise UsageError(f"{sheet.path} has no column left for the ids of the nodes.")
-    spelled = {plain(name): name for name in reversed(names)}
-    named = [spelled[name] for name in ID if name in spelled]
-
-    def fits(name: str) -> bool:
-        if ends is None:
-            return True
-        return bool(pc.all(pc.is_in(ends, value_set=sheet.keys(name).combine_chunks())).as_py())
-
-    fitting = itertools.chain(
-        (name for name in named if fits(name)),
-        (name for name in names[:50] if fits(name) and _unique(sheet, name)),
-    )
-    return next(fitting, named[0] if named else names[0])
-
-
-def spare_ids(sheet: Sheet, taken: Collection[str | None]) -> list[str]:
-    """Columns that only name or number the nodes again, and therefore are not features."""
-    return [
-        name
-        for name in sheet.names
-        if name not in taken
-        and (is_row_number(sheet, name) or (sheet.rows > 1 and plain(name) in ID))
-        and _unique(sheet, name)
-    ]
-
-
-def _unique(sheet: Sheet, name: str) -> bool:
-    return len(pc.unique(sheet.keys(name))) == sheet.rows
+    ends = ends_by_name(lines.first)
+    return lines.columns[:2] if ends is None else [columns[name] for name in ends]
 
 
 def is_row_number(sheet: Sheet, name: str) -> bool:

@@ -7,8 +7,11 @@ An empty cell is a missing number, and the text "".
 
 from __future__ import annotations
 
+import math
+import re
+import shlex
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +23,7 @@ import pyarrow.compute as pc
 
 from kryograph.errors import UsageError, near_misses
 from kryograph.graph import Indices
-from kryograph.text import quoted, quoted_list
+from kryograph.text import plural, quoted, quoted_list
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 RowNumbers: TypeAlias = npt.NDArray[np.int32]
@@ -34,9 +37,10 @@ its other cells are errors."""
 LARGEST_WHOLE = 1e100
 """Means and squares of larger numbers would overflow."""
 
+NUMBER_SPELLING = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)$"
+"""Text that is meant as a number; those without a use (nan, inf) are refused by name."""
+
 _NUMERIC = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
-# Text that is meant as a number; those without a use (nan, inf) are refused by name.
-_NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|nan|inf|infinity)$"
 _COMMA = r"(?i)^([+-]?\d*),(\d+(?:e[+-]?\d+)?)$"
 _WHOLE = r"^([+-]?\d+)\.0+$"
 
@@ -74,7 +78,8 @@ class NumberColumn:
 class Sheet:
     """Named columns of equal length."""
 
-    path: Path
+    path: Path | str
+    """File, or a name for the object that was passed."""
     columns: dict[str, Any]
     """Arrow arrays (see `text_column`) or `NumberColumn`, by name."""
     rows: int
@@ -82,13 +87,49 @@ class Sheet:
     """Returns the position of a row in the file, such as "line 7"."""
     decimal_comma: bool = field(default=False, kw_only=True)
     """Whether 1,5 is a number."""
+    missing: tuple[str, ...] = field(default=(), kw_only=True)
+    """Words that count as an empty cell."""
 
     def __post_init__(self) -> None:
         self.names = tuple(self.columns)
 
-    def fault(self, row: int, name: str, what: str) -> UsageError:
-        """Build the error for a cell: file, line, column, and what is wrong."""
-        return UsageError(f"{self.path}, {self.place(row)}, column {quoted(name)}: {what}.")
+    @property
+    def title(self) -> str:
+        """Name of the file without its folders, or of the object that was passed."""
+        return self.path.name if isinstance(self.path, Path) else self.path
+
+    def arrow_type(self, name: str) -> Any:
+        """Arrow type of a column; None if it is a `NumberColumn`."""
+        column = self.columns[name]
+        return None if isinstance(column, NumberColumn) else column.type
+
+    def fault(self, row: int, name: str, what: str, more: int = 0) -> UsageError:
+        """Build the error for a cell: file, line, column, and what is wrong.
+
+        `more` is the number of further cells of the column with the same fault.
+        """
+        others = f" ({plural(more, 'more cell')} like this)" if more else ""
+        return UsageError(f"{self.path}, {self.place(row)}, column {quoted(name)}: {what}{others}.")
+
+    def with_empty_rows(self, places: Sequence[str]) -> Sheet:
+        """Build a sheet with further rows whose cells are all empty; `places` are theirs."""
+        more = len(places)
+
+        def extended(column: Any) -> Any:
+            if isinstance(column, NumberColumn):
+                rows = np.arange(column.n, column.n + more, dtype=np.int32)
+                values = np.concatenate([column.values, np.full(more, np.nan)])
+                return NumberColumn(column.n + more, np.concatenate([column.rows, rows]), values)
+            return pa.chunked_array([*column.chunks, pa.nulls(more, column.type)], column.type)
+
+        return Sheet(
+            self.path,
+            {name: extended(column) for name, column in self.columns.items()},
+            self.rows + more,
+            lambda row: self.place(row) if row < self.rows else places[row - self.rows],
+            decimal_comma=self.decimal_comma,
+            missing=self.missing,
+        )
 
     def require(self, name: str, what: str) -> str:
         """Return `name`; if there is no such column, raise an error with near misses."""
@@ -127,7 +168,8 @@ class Sheet:
             fault = "not a finite number; leave the cell empty if it is unknown"
             if np.isfinite(values[row]):
                 fault = "too large a number"
-            raise self.fault(row, name, f"{self._cell(name, row)} is {fault}")
+            what = f"{self._cell(name, row)} is {fault}"
+            raise self.fault(row, name, what, int(bad.sum()) - 1)
         numbers = NumberColumn.from_dense(values)
         self.columns[name] = numbers  # the text is not needed any more, and takes more room
         return numbers
@@ -142,13 +184,25 @@ class Sheet:
             return pc.if_else(filled, cells, None).cast(pa.float64())
         except pa.ArrowInvalid:
             pass  # some cell is not a number; which one, and whether it should be, is seen below
-        numeric = pc.match_substring_regex(cells, _NUMBER)
+        # The first rows are enough to say no to most columns.
+        some = cells.slice(0, math.ceil(1.1 * (1 - NUMERIC_SHARE) * len(cells)))
+        words = _count(pc.not_equal(some, "")) - _count(
+            pc.match_substring_regex(some, NUMBER_SPELLING)
+        )
+        if not required and words > (1 - NUMERIC_SHARE) * len(cells):
+            return None
+        numeric = pc.match_substring_regex(cells, NUMBER_SPELLING)
         if not required and _count(numeric) < NUMERIC_SHARE * _count(filled):
             return None
-        row = pc.index(pc.and_(filled, pc.invert(numeric)), True).as_py()
-        if row >= 0:
-            what = "is not a number; leave the cell empty if it is unknown"
-            raise self.fault(row, name, f"{self._cell(name, row)} {what}")
+        bad = np.flatnonzero(np.asarray(pc.and_(filled, pc.invert(numeric))))
+        if bad.size:
+            row = int(bad[0])
+            cell = cells[row].as_py()
+            what = (
+                f"{quoted(cell)} is not a number; {_repair(cell)}, or read the column as "
+                f"--category {name}"
+            )
+            raise self.fault(row, name, what, bad.size - 1)
         values = [float(cell) if cell else None for cell in cells.to_pylist()]
         return pa.chunked_array([pa.array(values, type=pa.float64())])
 
@@ -172,9 +226,13 @@ class Sheet:
         except pa.ArrowException as error:
             raise UsageError(
                 f"{self.path}, column {quoted(name)}: it holds {kind}, which is neither numbers "
-                "nor text; leave it out with --ignore."
+                f"nor text; leave it out with --ignore {name}."
             ) from error
-        return pc.utf8_trim_whitespace(pc.fill_null(column, ""))
+        cells = pc.utf8_trim_whitespace(pc.fill_null(column, ""))
+        if not self.missing:
+            return cells
+        empty = pc.is_in(cells, value_set=pa.array(self.missing, pa.string()))
+        return pc.if_else(empty, "", cells) if pc.any(empty).as_py() else cells
 
     def keys(self, name: str) -> Any:
         """Return a column as text that names something: if every cell is like 7.0, it becomes 7."""
@@ -227,6 +285,13 @@ def near_columns(name: str, names: Sequence[str]) -> str:
     return f"{hint} There are: {quoted_list(names)}."
 
 
+def _repair(cell: str) -> str:
+    """Advice on a cell of a column of numbers that is not a number."""
+    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", cell):
+        return f"write it as {cell.replace(',', '')}"
+    return f"if it stands for an empty cell, say --missing {shlex.quote(cell)}"
+
+
 def _count(mask: Any) -> int:
     return pc.sum(mask).as_py() or 0
 
@@ -248,15 +313,17 @@ class RawGraph:
     pairs: Indices
     """2 × E node numbers, as listed."""
     weights: Floats | None
-    """E positive numbers; None if all edges have weight 1."""
+    """E numbers, 0 or more; None if all edges have weight 1."""
     sheet: Sheet
     """Attributes of the nodes, a row for each node."""
-    id: str | None = None
-    """Name of the column of ids; None if the sheet has none."""
     label: str | None = None
     """Name of the column of labels; None if the file does not say which it is."""
-    edge_names: tuple[str, ...] = ()
-    """Names of the columns of the edge table."""
     masks: SplitMasks | None = None
     """Splits that the file holds; None if it has none."""
+    known: Mask | None = None
+    """Training nodes, N; None if the file does not say. Other labels are not for training."""
+    edges: Sheet | None = None
+    """Attributes of the edges, a row for each edge; None if there are none."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Names of what the file has beyond that, each with the reason why it is not read."""
     notes: tuple[str, ...] = ()

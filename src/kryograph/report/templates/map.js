@@ -1,45 +1,10 @@
 "use strict";
 // Map of the nodes: drawn on a canvas; a node is found by pointer, by search or by keyboard.
-// Everything from the user's files is inserted as text, never as markup.
 (() => {
-  const $ = (id) => document.getElementById(id);
-  const on = (target, types, listener, options) => types.split(" ").forEach((type) => target.addEventListener(type, listener, options));
-  const element = (name, attributes = {}, ...children) => {
-    const node = document.createElement(name);
-    for (const key in attributes) node.setAttribute(key, attributes[key]);
-    node.append(...children); // strings become text
-    return node;
-  };
-  const within = (value, low, high) => Math.min(Math.max(value, low), Math.max(high, low));
-  const count = (k) => k.toLocaleString("en");
-  const percent = (share) => `${(100 * share).toFixed(1)} %`;
-
-  const data = JSON.parse($("nodes").textContent);
-  const NO_CLASS = 65535;
-  const numbers = (packed) => {
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-    return Uint16Array.from({ length: bytes.length / 2 }, (_, i) => bytes[2 * i] | (bytes[2 * i + 1] << 8));
-  };
-  const [positions, given, predicted, probability, heldOut, setOf] =
-    ["positions", "given", "predicted", "probability", "held_out", "set"].map((key) => numbers(data[key]));
-  const { names, classes } = data;
-  const n = names.length;
+  const { $, on, element, within, count, percent, data, names, classes, n, NO_CLASS, facts } = kryograph;
+  const { positions, given, predicted, probability, heldOut } = kryograph;
   const canvas = $("canvas"), frame = $("frame"), tip = $("tip"), search = $("search"), matches = $("matches");
   const pen = canvas.getContext("2d");
-
-  // Names and values of the data of a node.
-  const facts = (i) => {
-    const members = data.sets[setOf[i]]; // class numbers, or only their count
-    const set = members.length ? members.map((c) => classes[c]).join(", ") : `${members} of ${classes.length} classes`;
-    const rows = [
-      ["Given", given[i] === NO_CLASS ? "no label" : classes[given[i]]],
-      ["Predicted", classes[predicted[i]]],
-      ["Probability", percent(probability[i] / 10000)],
-      [`${+(100 * data.coverage).toFixed(1)} % set`, set],
-    ];
-    if (heldOut[i] !== NO_CLASS) rows.push(["Held out", `${heldOut[i] === given[i] ? "correct" : "wrong"}: ${classes[heldOut[i]]}`]);
-    return rows;
-  };
 
   // Ways to colour: the group of a node, and the sign of each group. Later groups are drawn on top.
   const CONFIDENCE_LIMITS = [0.5, 0.7, 0.8, 0.9];
@@ -265,6 +230,7 @@
   const mark = (i) => {
     show((marked = i));
     redraw();
+    if (i >= 0) kryograph.open(i);
   };
   const goTo = (i) => {
     Object.assign(view, { x: positions[2 * i], y: positions[2 * i + 1], zoom: Math.max(view.zoom, n > 200 ? 4 : 1) });
@@ -272,6 +238,7 @@
     settle();
     repaint();
   };
+  kryograph.showOnMap = goTo;
 
   // Search: equal ids first, then ids that begin with the text, then ids that contain it.
   const lower = names.map((name) => name.toLowerCase());
@@ -298,6 +265,7 @@
     search.focus();
     [search.value, matches.hidden] = [names[i], true];
     goTo(i);
+    kryograph.open(i);
   };
   on(search, "input", lookUp);
   on(search.parentElement, "keydown", (event) => {
@@ -311,6 +279,7 @@
   });
   document.querySelectorAll("[data-node]").forEach((button) => on(button, "click", () => {
     goTo(Number(button.dataset.node));
+    kryograph.open(Number(button.dataset.node));
     $("atlas").scrollIntoView();
     canvas.focus({ preventScroll: true });
   }));
@@ -364,24 +333,6 @@
   });
   Object.entries({ closer, farther, whole }).forEach(([id, action]) => on($(id), "click", () => action()));
   on($("colour"), "change", (event) => choose(event.target.value));
-
-  let from = 0, doubtful = null; // the nodes as a table, page by page
-  const PAGE = 25;
-  const list = (by) => {
-    from += by;
-    doubtful ??= Uint32Array.from({ length: n }, (_, i) => i).sort((a, b) => probability[a] - probability[b] || a - b);
-    $("rows").replaceChildren(...Array.from(doubtful.subarray(from, from + PAGE), (i) => {
-      const cells = facts(i).slice(0, 4).map(([, value], k) =>
-        element("td", k === 2 ? { class: "number" } : {}, element("bdi", {}, value)));
-      return element("tr", {}, element("th", { scope: "row" }, element("bdi", {}, names[i])), ...cells);
-    }));
-    $("range").textContent = `${count(from + 1)} to ${count(Math.min(from + PAGE, n))} of ${count(n)}`;
-    $("earlier").disabled = from === 0;
-    $("later").disabled = from + PAGE >= n;
-  };
-  on($("listing"), "toggle", () => list(0));
-  on($("earlier"), "click", () => list(-PAGE));
-  on($("later"), "click", () => list(PAGE));
 
   const fit = () => {
     ratio = Math.min(window.devicePixelRatio || 1, 2);

@@ -1,0 +1,1 @@
+"""Labelling in the browser: journal, fast predictions, background fits, server and page."""
