@@ -94,7 +94,7 @@ class LabelledGraph:
 
     @property
     def labels_taken_as(self) -> str:
-        """What the numbers of labels say of how frequent the classes are.
+        """Meaning of the numbers of labels for how frequent the classes are.
 
         "balanced" if they are a design and say nothing, "as drawn" if they say all, and "uncertain"
         if the shares of the classes are estimated from labels and predictions together.
