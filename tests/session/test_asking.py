@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from kryograph.basis import Basis
 from kryograph.session.asking import CHECK, PICKED, SUGGESTED, Question, next_question
 from kryograph.session.decisions import Decisions
 from kryograph.session.fast_model import FastModel, FastPrediction
@@ -23,16 +24,18 @@ def predict(decisions: Decisions) -> FastPrediction:
     return FastModel(subject.features_graph, decisions.labels, 2).predict(decisions.labels, 2)
 
 
+BASIS = Basis(cliques().graph)
+
+
 def ask(decisions: Decisions, step: int, checks: float = 0.2) -> Question:
     prediction = predict(decisions)
-    graph = cliques().graph
-    return next_question(graph, decisions, prediction, checks=checks, seed=0, step=step)
+    return next_question(BASIS, decisions, prediction, checks=checks, seed=0, step=step)
 
 
 def test_a_share_of_the_nodes_is_drawn_uniformly(decisions: Decisions) -> None:
-    prediction, graph = predict(decisions), cliques().graph
+    prediction = predict(decisions)
     drawn = [
-        next_question(graph, decisions, prediction, checks=0.5, seed=0, step=step)
+        next_question(BASIS, decisions, prediction, checks=0.5, seed=0, step=step)
         for step in range(1000)
     ]
     checks = [question for question in drawn if question.reason == CHECK]
@@ -43,9 +46,9 @@ def test_a_share_of_the_nodes_is_drawn_uniformly(decisions: Decisions) -> None:
 
 
 def test_a_hidden_guess_does_not_give_a_check_away(decisions: Decisions) -> None:
-    prediction, graph = predict(decisions), cliques().graph
+    prediction = predict(decisions)
     drawn = [
-        next_question(graph, decisions, prediction, checks=0.2, seed=0, step=step)
+        next_question(BASIS, decisions, prediction, checks=0.2, seed=0, step=step)
         for step in range(500)
     ]
     assert all(question.blind for question in drawn if question.reason == CHECK)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kryograph.graph import UNKNOWN, Graph, Indices
+from kryograph.basis import Basis
+from kryograph.graph import UNKNOWN, Indices
 from kryograph.labelling.suggestions import Suggestion, suggest_nodes
 from kryograph.session.decisions import Decisions
 from kryograph.session.fast_model import FastPrediction
@@ -41,7 +42,7 @@ class Question:
 
 
 def next_question(
-    graph: Graph,
+    basis: Basis,
     decisions: Decisions,
     prediction: FastPrediction,
     *,
@@ -52,7 +53,7 @@ def next_question(
     """Choose the next node.
 
     Args:
-        graph: The graph.
+        basis: Basis of the graph; it is computed once for a session.
         decisions: What was decided until now.
         prediction: Predictions from these labels.
         checks: Share of check nodes.
@@ -69,13 +70,13 @@ def next_question(
     is_check, hides = rng.random() < checks, rng.random() < checks
     if is_check and prediction.pool is not None:
         return Question(int(rng.choice(np.flatnonzero(free))), CHECK, blind=True)
-    suggestion = best_suggestion(graph, labels, skipped, prediction)
+    suggestion = best_suggestion(basis, labels, skipped, prediction)
     hides = hides and prediction.pool is not None
     return Question(suggestion.node, SUGGESTED, hides, suggestion)
 
 
 def best_suggestion(
-    graph: Graph, labels: Indices, skipped: list[int], prediction: FastPrediction
+    basis: Basis, labels: Indices, skipped: list[int], prediction: FastPrediction
 ) -> Suggestion:
     """Choose the node whose label is most useful; there must be a free one.
 
@@ -83,7 +84,7 @@ def best_suggestion(
     """
     seen = labels.copy()
     seen[skipped] = prediction.probabilities[skipped].argmax(axis=1)
-    return suggest_nodes(graph, seen, prediction.probabilities, 1)[0]
+    return suggest_nodes(basis.graph, seen, prediction.probabilities, 1, basis=basis)[0]
 
 
 def question_again(entry: Entry, number: int) -> Question:

@@ -239,7 +239,7 @@ class LabellingSession:
             taken = next(entry for entry in steps if entry.seq == steps[-1].of)
             return question_again(taken, self.decisions.numbers[taken.node])
         return next_question(
-            self.subject.graph,
+            self.model.basis,
             self.decisions,
             self.prediction,
             checks=self.checks,
