@@ -28,7 +28,7 @@ from kryograph.nn.functional import Masks
 from kryograph.threads import adapt_threads, cores, free_cores, on_free_cores, read_counters
 
 BUSY, QUICK_BUSY = (0, 1, 3), (0, 1)
-"""Numbers of busy processes."""
+"""Numbers of busy processes beside which every case is measured."""
 
 CONTENTION_CASES = (
     Case("truncated-krylov", "cora", 18, 128),

@@ -72,7 +72,7 @@ CASES = tuple(
 """Settings that the paper publishes."""
 
 QUICK_CASES = tuple(case for case in CASES if case.dataset == "cora" and case.hidden <= 128)
-"""Four small cases."""
+"""Four small cases, for a first look (`--quick`)."""
 
 
 class RepeatableMasks(Masks):

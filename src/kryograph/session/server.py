@@ -251,7 +251,7 @@ class SessionServer:
         before = signal.signal(signal.SIGTERM, _interrupt)
         try:
             self._server.run(sockets=[self._socket])
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # the way to stop; the caller writes labels.csv
             pass
         finally:
             signal.signal(signal.SIGTERM, before)
